@@ -35,7 +35,7 @@ use crate::bind::{
     invalid, not_supported, null_of,
 };
 use crate::functions::{ScalarOperator, part_of};
-use crate::plan::{Column, field_column, field_of};
+use crate::plan::{Column, field_column, field_of, plain_key};
 use crate::span::Span;
 use crate::types::KqlType;
 use collection::Collection;
@@ -53,6 +53,12 @@ pub(super) struct AggregateOutput {
 /// Whether Kusto or this crate has an aggregate of that name.
 pub(super) fn is_aggregate(name: &str) -> bool {
     KNOWN.lines().any(|known| known == name)
+}
+
+/// Returns the limit that the old names of the aggregates that collect values have where none is given.
+fn old_limit(name: &str) -> Option<Typed> {
+    const OLD_LIMIT: i64 = 128;
+    matches!(name, "makelist" | "makeset" | "make_dictionary").then(|| Typed::new(lit(OLD_LIMIT), KqlType::Long))
 }
 
 /// The most values that an aggregate of one value takes, beside its condition.
@@ -235,7 +241,7 @@ impl<'a> Binder<'a> {
             "dcount" | "count_distinct" => {
                 let count = PlanExpr::AggregateFunction(AggregateFunction::new_udf(
                     count_udaf(),
-                    vec![value.expr],
+                    vec![plain_key(value)?.expr],
                     true,
                     filter.map(Box::new),
                     Vec::new(),
@@ -278,16 +284,19 @@ impl<'a> Binder<'a> {
                 if matches!(kql_type, KqlType::Int) { self.convert(bits, kql_type, span) } else { Ok(bits) }
             }
             "make_list" | "makelist" => {
-                self.collection_aggregate(Collection::List, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::List, value, limit, filter, context)
             }
             "make_list_with_nulls" => {
                 self.collection_aggregate(Collection::ListWithNulls, value, arguments.next(), filter, context)
             }
             "make_set" | "makeset" => {
-                self.collection_aggregate(Collection::Set, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::Set, value, limit, filter, context)
             }
             "make_bag" | "make_dictionary" => {
-                self.collection_aggregate(Collection::Bag, value, arguments.next(), filter, context)
+                let limit = arguments.next().or_else(|| old_limit(name));
+                self.collection_aggregate(Collection::Bag, value, limit, filter, context)
             }
             "take_any" | "any" => {
                 let picked = self.pick_values(arg_extreme::take_any_udaf(), vec![value], filter, context);
@@ -384,13 +393,16 @@ impl<'a> Binder<'a> {
         let prefix = if name.ends_with("max") { "max" } else { "min" };
         let named_by = argument_name(&key.expr);
         // The old names prefix the columns with what they are by.
-        let is_old = matches!(name, "argmin" | "argmax");
-        let unnamed = format!("{prefix}_{}_arg", named_by.as_deref().unwrap_or_default());
+        let is_prefixed = matches!(name, "argmin" | "argmax") && given_name(&key.names).is_none();
+        let unnamed = match is_prefixed {
+            true => "arg".to_owned(),
+            false => format!("{prefix}_{}_arg", named_by.as_deref().unwrap_or_default()),
+        };
         let key_name = named_by.unwrap_or_else(|| format!("{prefix}_"));
         let mut outputs = vec![(given_name(&key.names).map_or(key_name, str::to_owned), key_value)];
         self.add_picked_columns(rest, inside, &unnamed, &mut outputs)?;
         let mut names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
-        if is_old && given_name(&key.names).is_none() {
+        if is_prefixed {
             let first = format!("{prefix}_{}", argument_name(&key.expr).unwrap_or_default());
             names.iter_mut().skip(1).for_each(|name| *name = format!("{first}_{name}"));
             if let Some(name) = names.first_mut() {

@@ -1,5 +1,6 @@
 //! `arg_max`, `arg_min` and `take_any`: values of one row, as a struct. The row is the first of those with the greatest
-//! or least first value; a row with null there is taken only if there is no other.
+//! or least first value; a row with null there is taken only if there is no other, as is one with an empty text by
+//! `take_any` of a single column.
 
 use std::cmp::Ordering;
 use std::mem::size_of;
@@ -96,7 +97,9 @@ impl ArgExtremeAccumulator {
     fn best_of(&self, keys: &ArrayRef, rows: impl Iterator<Item = usize>) -> Result<Option<usize>> {
         if self.choice == RowChoice::Any {
             let rows: Vec<usize> = rows.collect();
-            return Ok(rows.iter().copied().find(|row| !keys.is_null(*row)).or(rows.first().copied()));
+            let full = rows.iter().copied().find(|row| !keys.is_null(*row) && !self.is_empty_text(keys, *row));
+            let known = || rows.iter().copied().find(|row| !keys.is_null(*row));
+            return Ok(full.or_else(known).or(rows.first().copied()));
         }
         // NaN is both the least and the greatest value.
         let rows: Vec<usize> = rows.collect();
@@ -110,12 +113,35 @@ impl ArgExtremeAccumulator {
         Ok(rows.into_iter().reduce(|best, row| if compare(row, best) == Ordering::Less { row } else { best }))
     }
 
+    /// Whether a row has an empty text, where `take_any` has only that column to look at.
+    fn is_empty_text(&self, keys: &ArrayRef, row: usize) -> bool {
+        self.fields.len() == 1
+            && match keys.data_type() {
+                DataType::Utf8View => keys.as_string_view().value(row).is_empty(),
+                DataType::Utf8 => keys.as_string::<i32>().value(row).is_empty(),
+                _ => false,
+            }
+    }
+
+    /// Whether `take_any` leaves a value where there is another one.
+    fn is_missing(&self, value: &ScalarValue) -> bool {
+        match value {
+            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+                self.fields.len() == 1 && text.is_empty()
+            }
+            other => other.is_null(),
+        }
+    }
+
     fn is_better(&self, key: &ScalarValue) -> bool {
         let Some(best) = self.row.as_ref().and_then(|row| row.first()) else { return true };
+        if self.choice == RowChoice::Any {
+            return self.is_missing(best) && !self.is_missing(key);
+        }
         if best.is_null() || key.is_null() {
             return best.is_null() && !key.is_null();
         }
-        if self.choice != RowChoice::Any && (is_nan(best) || is_nan(key)) {
+        if is_nan(best) || is_nan(key) {
             return !is_nan(best);
         }
         match self.choice {

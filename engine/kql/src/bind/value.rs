@@ -86,14 +86,15 @@ impl Binder<'_> {
             return Ok(Typed::text(text.to_owned()));
         }
         let unquoted = text.trim_matches(|quote| quote == '"' || quote == '\'');
+        // As documented, `datetime()` is the time of the query.
+        if kql_type == KqlType::DateTime && (text.is_empty() || unquoted.eq_ignore_ascii_case("now")) {
+            return Ok(Typed::new(lit(self.now_ticks), kql_type));
+        }
         if unquoted.eq_ignore_ascii_case("null") || (unquoted.is_empty() && kql_type != KqlType::Dynamic) {
             return Ok(Typed::new(lit(null_of(kql_type)), kql_type));
         }
         if let Some(bits) = hexadecimal(kql_type, unquoted) {
             return Ok(Typed::new(lit(bits), kql_type));
-        }
-        if kql_type == KqlType::DateTime && unquoted.eq_ignore_ascii_case("now") {
-            return Ok(Typed::new(lit(self.now_ticks), kql_type));
         }
         let converter = match kql_type {
             KqlType::Bool => "tobool",

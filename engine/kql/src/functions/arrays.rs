@@ -120,8 +120,12 @@ fn array_index_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
         let start = if start < 0 { (start + count).max(0) } else { start } as usize;
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
+        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1);
+        if length < -1 || nth < 0 {
+            return None;
+        }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1) as usize;
+        let nth = nth.max(1) as usize;
         let mut places =
             elements.iter().enumerate().skip(start).take(length).filter(|(_, element)| same(element, &wanted));
         Some(places.nth(nth - 1).map_or(-1, |(place, _)| place as i64))

@@ -25,14 +25,14 @@ const GZIP_FRAME_BYTES: usize = GZIP_HEADER.len() + 8;
 const ZLIB_FRAME_BYTES: usize = 6;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("gzip_decompress_from_base64_string", "s", STRING, |arguments| {
+    entry("gzip_decompress_from_base64_string", "w", STRING, |arguments| {
         decompressed(arguments, |bytes, text| GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
     }),
-    entry("zlib_decompress_from_base64_string", "s", STRING, |arguments| {
+    entry("zlib_decompress_from_base64_string", "w", STRING, |arguments| {
         decompressed(arguments, |bytes, text| ZlibDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
     }),
-    entry("gzip_compress_to_base64_string", "s", STRING, |arguments| compressed(arguments, gzip, GZIP_FRAME_BYTES)),
-    entry("zlib_compress_to_base64_string", "s", STRING, |arguments| compressed(arguments, zlib, ZLIB_FRAME_BYTES)),
+    entry("gzip_compress_to_base64_string", "w", STRING, |arguments| compressed(arguments, gzip, GZIP_FRAME_BYTES)),
+    entry("zlib_compress_to_base64_string", "w", STRING, |arguments| compressed(arguments, zlib, ZLIB_FRAME_BYTES)),
 ];
 
 fn decompressed(

@@ -33,8 +33,8 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("range", "xx?x", DYNAMIC, range),
     entry("repeat", "xi", DYNAMIC, repeat),
     entry("dynamic_to_json", "x", Returns::Is(KqlType::String), dynamic_to_json),
-    entry("extract_json", "sx", Returns::Is(KqlType::String), extract_json),
-    entry("extractjson", "sx", Returns::Is(KqlType::String), extract_json),
+    entry("extract_json", "ww", Returns::Is(KqlType::String), extract_json),
+    entry("extractjson", "ww", Returns::Is(KqlType::String), extract_json),
     entry("treepath", "j", DYNAMIC, treepath),
 ];
 

@@ -64,7 +64,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
         sum_over_polygons(arguments, perimeter)
     }),
     entry("geo_polygon_centroid", "j", DYNAMIC, polygon_centroid),
-    entry("geo_from_wkt", "s", DYNAMIC, from_wkt),
+    entry("geo_from_wkt", "w", DYNAMIC, from_wkt),
 ];
 
 /// Points in two arguments, longitude first.

@@ -20,19 +20,19 @@ const DEFAULT_LETTERS: i64 = 5;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_point_to_geohash", "nn?i", STRING, to_geohash),
-    entry("geo_geohash_to_central_point", "s", DYNAMIC, |arguments| {
+    entry("geo_geohash_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let [west, south, east, north] = cell.degrees();
             point((west + east) / 2.0, (south + north) / 2.0)
         })
     }),
-    entry("geo_geohash_to_polygon", "s", DYNAMIC, |arguments| {
+    entry("geo_geohash_to_polygon", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let [west, south, east, north] = cell.degrees();
             polygon([[west, south], [east, south], [east, north], [west, north]])
         })
     }),
-    entry("geo_geohash_neighbors", "s", DYNAMIC, |arguments| {
+    entry("geo_geohash_neighbors", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let neighbors = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north));
             Value::Array(neighbors.map(|neighbor| neighbor.encode().into()).collect())

@@ -26,24 +26,24 @@ const NEIGHBORS: [u8; 6] = [1, 4, 5, 3, 2, 6];
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_point_to_h3cell", "nn?i", STRING, to_cell),
-    entry("geo_h3cell_level", "s", INT, level),
-    entry("geo_h3cell_parent", "s?i", STRING, parent),
-    entry("geo_h3cell_children", "s?i", DYNAMIC, children),
-    entry("geo_h3cell_neighbors", "s", DYNAMIC, |arguments| {
+    entry("geo_h3cell_level", "w", INT, level),
+    entry("geo_h3cell_parent", "w?i", STRING, parent),
+    entry("geo_h3cell_children", "w?i", DYNAMIC, children),
+    entry("geo_h3cell_neighbors", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let mut edges: Vec<_> = cell.edges().collect();
             edges.sort_by_key(|edge| NEIGHBORS.iter().position(|direction| *direction == u8::from(edge.edge())));
             edges.into_iter().map(|edge| cell_name(edge.destination())).collect()
         })
     }),
-    entry("geo_h3cell_rings", "si", DYNAMIC, rings),
-    entry("geo_h3cell_to_central_point", "s", DYNAMIC, |arguments| {
+    entry("geo_h3cell_rings", "wi", DYNAMIC, rings),
+    entry("geo_h3cell_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let center = LatLng::from(cell);
             point(center.lng(), center.lat())
         })
     }),
-    entry("geo_h3cell_to_polygon", "s", DYNAMIC, |arguments| {
+    entry("geo_h3cell_to_polygon", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| polygon(cell.boundary().iter().map(|corner| [corner.lng(), corner.lat()])))
     }),
 ];

@@ -19,22 +19,22 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("parse_ipv4", "s", LONG, parse_ipv4),
-    entry("parse_ipv4_mask", "si", LONG, parse_ipv4_mask),
+    entry("parse_ipv4", "w", LONG, parse_ipv4),
+    entry("parse_ipv4_mask", "wi", LONG, parse_ipv4_mask),
     entry("format_ipv4", "x?i", STRING, format_ipv4),
     entry("format_ipv4_mask", "x?i", STRING, format_ipv4_mask),
-    entry("ipv4_range_to_cidr_list", "ss", DYNAMIC, ipv4_range_to_cidr_list),
-    entry("ipv4_is_private", "s", BOOL, ipv4_is_private),
-    entry("geo_info_from_ip_address", "s", DYNAMIC, geo_info),
-    entry("ipv4_netmask_suffix", "s", LONG, ipv4_netmask_suffix),
-    entry("ipv4_is_in_range", "ss", BOOL, ipv4_is_in_range),
-    entry("ipv4_is_in_any_range", "sx*", BOOL, ipv4_is_in_any_range),
-    entry("ipv4_compare", "ss?i", LONG, ipv4_compare),
-    entry("ipv4_is_match", "ss?i", BOOL, ipv4_is_match),
-    entry("has_ipv4", "ss", BOOL, has_any_ipv4),
-    entry("has_any_ipv4", "sx*", BOOL, has_any_ipv4),
-    entry("has_ipv4_prefix", "ss", BOOL, has_any_ipv4_prefix),
-    entry("has_any_ipv4_prefix", "sx*", BOOL, has_any_ipv4_prefix),
+    entry("ipv4_range_to_cidr_list", "ww", DYNAMIC, ipv4_range_to_cidr_list),
+    entry("ipv4_is_private", "w", BOOL, ipv4_is_private),
+    entry("geo_info_from_ip_address", "w", DYNAMIC, geo_info),
+    entry("ipv4_netmask_suffix", "w", LONG, ipv4_netmask_suffix),
+    entry("ipv4_is_in_range", "ww", BOOL, ipv4_is_in_range),
+    entry("ipv4_is_in_any_range", "wx*", BOOL, ipv4_is_in_any_range),
+    entry("ipv4_compare", "ww?i", LONG, ipv4_compare),
+    entry("ipv4_is_match", "ww?i", BOOL, ipv4_is_match),
+    entry("has_ipv4", "ww", BOOL, has_any_ipv4),
+    entry("has_any_ipv4", "wx*", BOOL, has_any_ipv4),
+    entry("has_ipv4_prefix", "ww", BOOL, has_any_ipv4_prefix),
+    entry("has_any_ipv4_prefix", "wx*", BOOL, has_any_ipv4_prefix),
 ];
 
 /// Reads `1.2.3.4` or `1.2.3.4/24`.

@@ -18,12 +18,12 @@ const STRING: Returns = Returns::Is(KqlType::String);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("parse_ipv6", "s", STRING, parse_ipv6),
-    entry("parse_ipv6_mask", "si", STRING, parse_ipv6_mask),
-    entry("ipv6_compare", "ss?i", LONG, ipv6_compare),
-    entry("ipv6_is_match", "ss?i", BOOL, ipv6_is_match),
-    entry("ipv6_is_in_range", "ss", BOOL, ipv6_is_in_range),
-    entry("ipv6_is_in_any_range", "sx*", BOOL, ipv6_is_in_any_range),
+    entry("parse_ipv6", "w", STRING, parse_ipv6),
+    entry("parse_ipv6_mask", "wi", STRING, parse_ipv6_mask),
+    entry("ipv6_compare", "ww?i", LONG, ipv6_compare),
+    entry("ipv6_is_match", "ww?i", BOOL, ipv6_is_match),
+    entry("ipv6_is_in_range", "ww", BOOL, ipv6_is_in_range),
+    entry("ipv6_is_in_any_range", "wx*", BOOL, ipv6_is_in_any_range),
 ];
 
 /// The bits of an IPv6 address.

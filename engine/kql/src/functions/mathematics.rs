@@ -16,7 +16,7 @@ const REAL: Returns = Returns::Is(KqlType::Real);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("abs", "x", Returns::Widened(0), abs),
+    entry("abs", "x", Returns::By(abs_type), abs),
     entry("sign", "n", REAL, sign),
     entry("sqrt", "n", REAL, |arguments| reals(arguments, f64::sqrt)),
     entry("pow", "nn", REAL, |arguments| two_reals(arguments, f64::powf)),
@@ -105,6 +105,15 @@ fn sign(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let number = numbers.get(row).unwrap_or(0.0);
         Some(f64::from(i8::from(number > 0.0) - i8::from(number < 0.0)))
     })
+}
+
+fn abs_type(arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match arguments.first() {
+        Some(KqlType::Int | KqlType::Long) => Ok(KqlType::Long),
+        Some(same @ (KqlType::Real | KqlType::Decimal | KqlType::TimeSpan)) => Ok(*same),
+        Some(other) => Err(format!("abs() takes a number or a timespan, not {}", other.name())),
+        None => Err("abs() takes a number or a timespan".to_owned()),
+    }
 }
 
 fn abs(arguments: &FunctionArguments) -> Result<ArrayRef> {

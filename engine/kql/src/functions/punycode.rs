@@ -11,10 +11,10 @@ use crate::types::KqlType;
 const STRING: Returns = Returns::Is(KqlType::String);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("punycode_from_string", "s", STRING, |arguments| converted(arguments, encode)),
-    entry("punycode_to_string", "s", STRING, |arguments| converted(arguments, decode)),
-    entry("punycode_domain_from_string", "s", STRING, |arguments| converted(arguments, decoded_domain)),
-    entry("punycode_domain_to_string", "s", STRING, |arguments| converted(arguments, encoded_domain)),
+    entry("punycode_from_string", "w", STRING, |arguments| converted(arguments, encode)),
+    entry("punycode_to_string", "w", STRING, |arguments| converted(arguments, decode)),
+    entry("punycode_domain_from_string", "w", STRING, |arguments| converted(arguments, decoded_domain)),
+    entry("punycode_domain_to_string", "w", STRING, |arguments| converted(arguments, encoded_domain)),
 ];
 
 /// The separators of labels (RFC 3490).

@@ -15,16 +15,16 @@ const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("extract", "sis", STRING, extract),
-    entry("extract_all", "sx?s", DYNAMIC, extract_all),
-    entry("extractall", "sx?s", DYNAMIC, extract_all),
-    entry("replace_regex", "sss", STRING, replace_regex),
-    entry("replace", "sss", STRING, replace),
-    entry("countof", "ss?s", LONG, countof),
+    entry("extract", "wiw", STRING, extract),
+    entry("extract_all", "wx?w", DYNAMIC, extract_all),
+    entry("extractall", "wx?w", DYNAMIC, extract_all),
+    entry("replace_regex", "www", STRING, replace_regex),
+    entry("replace", "www", STRING, replace),
+    entry("countof", "ww?w", LONG, countof),
     entry("indexof_regex", "ss?iii", LONG, indexof_regex),
-    entry("trim", "ss", STRING, trim),
-    entry("trim_start", "ss", STRING, trim_start),
-    entry("trim_end", "ss", STRING, trim_end),
+    entry("trim", "ww", STRING, trim),
+    entry("trim_start", "ww", STRING, trim_start),
+    entry("trim_end", "ww", STRING, trim_end),
     entry("regex_quote", "s", STRING, regex_quote),
 ];
 
@@ -185,7 +185,12 @@ fn indexof_regex(arguments: &FunctionArguments) -> Result<ArrayRef> {
             continue;
         };
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
-        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1) as usize;
+        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1);
+        if length < -1 || nth < 0 {
+            found.push(None);
+            continue;
+        }
+        let nth = nth.max(1) as usize;
         let text = strings.get(row);
         let byte_of = |text: &str, chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
         let from = byte_of(text, start);

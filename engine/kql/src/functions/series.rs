@@ -168,6 +168,9 @@ fn dot_product(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_reals(|row| {
         let length =
             [&left, &right].iter().filter_map(|values| values.get(row).as_array().map(Vec::len)).min().unwrap_or(1);
+        if length == 0 {
+            return None;
+        }
         let (left, right) = (operand(&left, row, length)?, operand(&right, row, length)?);
         Some(total(left.iter().zip(&right).filter_map(|(left, right)| Some((*left)? * (*right)?))))
     })
@@ -263,7 +266,11 @@ fn fill_linear(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
         let missing = missing.as_ref().map_or(Value::Null, |missing| missing.get(row).into_owned());
         let fills_edges = edges.as_ref().and_then(|edges| edges.get(row)).unwrap_or(true);
-        let constant = constant.as_ref().and_then(|constant| constant.get(row)).unwrap_or(0.0);
+        // A null that is given leaves a series of nothing else as it is.
+        let constant = match &constant {
+            Some(given) => given.get(row),
+            None => Some(0.0),
+        };
         let is_known = |element: &Value| !same(element, &missing) && element.is_number();
         let are_whole = elements.iter().filter(|element| is_known(element)).all(Value::is_i64);
         let known: Vec<(usize, f64)> = elements
@@ -283,7 +290,7 @@ fn fill_linear(arguments: &FunctionArguments) -> Result<ArrayRef> {
                     low + (high - low) * (index - from) as f64 / (to - from) as f64
                 }
                 (Some((_, edge)), None) | (None, Some((_, edge))) if fills_edges => *edge,
-                (None, None) => return number(constant),
+                (None, None) => return constant.map_or_else(|| element.clone(), number),
                 _ => return element.clone(),
             };
             if are_whole { json!(value.trunc() as i64) } else { number(value) }

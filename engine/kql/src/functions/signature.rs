@@ -1,8 +1,8 @@
 //! The parameters and results of functions. Parameters are a string with a letter for each:
 //!
-//! `x` any value · `s` a string, or a value that has a string form · `n` a number · `i` an integer · `b` a bool · `t` a
-//! datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one before `*` may be repeated.
-//! A dynamic value is converted to whatever type is expected.
+//! `x` any value · `s` a string, or a value that has a string form · `w` a string only · `n` a number · `i` an
+//! integer · `b` a bool · `t` a datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one
+//! before `*` may be repeated. A dynamic value is converted to whatever type is expected.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -85,7 +85,8 @@ pub(super) fn check_arguments(name: &str, parameters: &str, arguments: &[KqlType
         let letter = letters.get(index).or(letters.last()).copied().unwrap_or('x');
         if !accepts(letter, *argument) {
             let (number, wanted, found) = (index + 1, wanted(letter), argument.name());
-            return Err(format!("argument {number} of {name}() must be {wanted}, not {found}"));
+            let advice = if letter == 'w' { ", as tostring() makes it" } else { "" };
+            return Err(format!("argument {number} of {name}() must be {wanted}{advice}, not {found}"));
         }
     }
     Ok(())
@@ -110,6 +111,7 @@ fn accepts(letter: char, argument: KqlType) -> bool {
         'b' => argument == KqlType::Bool || argument.is_numeric(),
         't' => argument == KqlType::DateTime,
         'd' => argument == KqlType::TimeSpan,
+        'w' => argument == KqlType::String,
         'j' => false,
         _ => true,
     }
@@ -122,6 +124,7 @@ fn wanted(letter: char) -> &'static str {
         'b' => "a bool",
         't' => "a datetime",
         'd' => "a timespan",
+        'w' => "a string",
         'j' => "dynamic",
         _ => "a value",
     }

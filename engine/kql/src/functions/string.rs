@@ -17,8 +17,8 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("strlen", "s", LONG, strlen),
-    entry("string_size", "s", LONG, string_size),
+    entry("strlen", "w", LONG, strlen),
+    entry("string_size", "w", LONG, string_size),
     entry("strcat", "x*", STRING, strcat),
     entry("strcat_delim", "sx*", STRING, strcat_delim),
     entry("strcat_array", "js", STRING, strcat_array),
@@ -27,13 +27,13 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("strcmp", "ss", LONG, strcmp),
     entry("substring", "si?i", STRING, substring),
     entry("indexof", "xx?iii", LONG, indexof),
-    entry("split", "ss?i", DYNAMIC, split),
-    entry("replace_string", "sss", STRING, replace_string),
-    entry("replace_strings", "sjj", STRING, replace_strings),
+    entry("split", "sw?i", DYNAMIC, split),
+    entry("replace_string", "www", STRING, replace_string),
+    entry("replace_strings", "wjj", STRING, replace_strings),
     entry("tolower", "s", STRING, tolower),
     entry("toupper", "s", STRING, toupper),
     entry("reverse", "x", STRING, reverse),
-    entry("translate", "sss", STRING, translate),
+    entry("translate", "www", STRING, translate),
     entry("isascii", "s", BOOL, isascii),
     entry("isutf8", "s", BOOL, isutf8),
     entry("unicode_codepoints_from_string", "s", DYNAMIC, codepoints),
@@ -148,7 +148,7 @@ fn slice(text: &str, start: usize, length: usize) -> &str {
 }
 
 /// Returns the position of the n-th occurrence that begins within `length` characters from `start` on; -1 if there is
-/// none. Occurrences may overlap.
+/// none, null for a negative n and a length below -1, which stands for all. Occurrences may overlap.
 fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, wanted) = (arguments.strings(0)?, arguments.strings(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
@@ -158,8 +158,12 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
         let start = from_either_end(text, start).unwrap_or(0);
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
+        let occurrence = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1);
+        if length < -1 || occurrence < 0 {
+            return None;
+        }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let occurrence = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1);
+        let occurrence = occurrence.max(1);
         if start > text.chars().count() {
             return Some(-1);
         }
@@ -379,14 +383,23 @@ fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| Ok(strings.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
 }
 
+/// Returns the string of all codepoints; the empty one where one of them is none.
 fn from_codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let parts = arguments.all_dynamics(0)?;
     let char_of = |value: &Value| char::from_u32(u32::try_from(value.as_i64()?).ok()?);
     arguments.make_strings(|row, text| {
         for part in &parts {
-            match part.get(row).as_ref() {
-                Value::Array(elements) => text.extend(elements.iter().filter_map(char_of)),
-                single => text.extend(char_of(single)),
+            let part = part.get(row);
+            let codepoints = match part.as_ref() {
+                Value::Array(elements) => elements.as_slice(),
+                single => std::slice::from_ref(single),
+            };
+            for codepoint in codepoints {
+                let Some(char) = char_of(codepoint) else {
+                    text.clear();
+                    return Ok(());
+                };
+                text.push(char);
             }
         }
         Ok(())

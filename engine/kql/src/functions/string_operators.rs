@@ -15,7 +15,7 @@ use crate::types::KqlType;
 use crate::values;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
-    &[entry("has_any_index", "sj", Returns::Is(KqlType::Long), has_any_index)];
+    &[entry("has_any_index", "wj", Returns::Is(KqlType::Long), has_any_index)];
 
 /// Computes a batch of a string operator, not negated.
 pub(super) fn matches(arguments: &FunctionArguments, text_match: TextMatch) -> Result<ArrayRef> {

@@ -16,14 +16,14 @@ use crate::values::decimal_one;
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("parse_url", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
-    entry("parseurl", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
-    entry("parse_urlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
-    entry("parseurlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
-    entry("parse_path", "s", DYNAMIC, |arguments| parsed(arguments, parse_path)),
-    entry("parse_command_line", "ss", DYNAMIC, parse_command_line),
-    entry("parse_csv", "s", DYNAMIC, |arguments| parsed(arguments, parse_csv)),
-    entry("parse_version", "s", Returns::Is(KqlType::Decimal), parse_version),
+    entry("parse_url", "w", DYNAMIC, |arguments| parsed(arguments, parse_url)),
+    entry("parseurl", "w", DYNAMIC, |arguments| parsed(arguments, parse_url)),
+    entry("parse_urlquery", "w", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
+    entry("parseurlquery", "w", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
+    entry("parse_path", "w", DYNAMIC, |arguments| parsed(arguments, parse_path)),
+    entry("parse_command_line", "sw", DYNAMIC, parse_command_line),
+    entry("parse_csv", "w", DYNAMIC, |arguments| parsed(arguments, parse_csv)),
+    entry("parse_version", "w", Returns::Is(KqlType::Decimal), parse_version),
 ];
 
 fn parsed(arguments: &FunctionArguments, parse: impl Fn(&str) -> Value) -> Result<ArrayRef> {

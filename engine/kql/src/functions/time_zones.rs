@@ -21,10 +21,10 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
         let names = serde_json::Value::from(names);
         arguments.make_dynamics(|_| Ok(names.clone()))
     }),
-    entry("datetime_utc_to_local", "ts", DATETIME, |arguments| {
+    entry("datetime_utc_to_local", "tw", DATETIME, |arguments| {
         converted(arguments, |zone, time| Some(i64::from(zone.offset_from_utc_datetime(&time).fix().local_minus_utc())))
     }),
-    entry("datetime_local_to_utc", "ts", DATETIME, |arguments| {
+    entry("datetime_local_to_utc", "tw", DATETIME, |arguments| {
         converted(arguments, |zone, time| {
             if let Some(offset) = zone.offset_from_local_datetime(&time).latest() {
                 return Some(-i64::from(offset.fix().local_minus_utc()));

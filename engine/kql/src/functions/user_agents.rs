@@ -21,7 +21,7 @@ const OTHER: &str = "Other";
 const MAX_KNOWN: usize = 1_024;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
-    &[entry("parse_user_agent", "sx", Returns::Is(KqlType::Dynamic), parse_user_agent)];
+    &[entry("parse_user_agent", "wx", Returns::Is(KqlType::Dynamic), parse_user_agent)];
 
 static RULES: LazyLock<Vec<AgentRule>> = LazyLock::new(|| PATTERNS.lines().filter_map(AgentRule::read).collect());
 

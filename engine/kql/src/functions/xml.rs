@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 60;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
-    &[entry("parse_xml", "s", Returns::Is(KqlType::Dynamic), |arguments: &FunctionArguments| -> Result<ArrayRef> {
+    &[entry("parse_xml", "w", Returns::Is(KqlType::Dynamic), |arguments: &FunctionArguments| -> Result<ArrayRef> {
         let strings = arguments.strings(0)?;
         arguments.make_dynamics(|row| Ok(parse(strings.get(row)).unwrap_or(Value::Null)))
     })];

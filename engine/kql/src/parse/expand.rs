@@ -1,7 +1,7 @@
 //! `mv-expand` and `mv-apply`.
 
 use super::{Parser, Result};
-use crate::ast::{Expansion, Expr, MvApply, MvExpand, OperatorKind};
+use crate::ast::{Expansion, Expr, ExprKind, Literal, MvApply, MvExpand, OperatorKind};
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
@@ -9,6 +9,16 @@ impl Parser<'_> {
         let columns = self.separated(Self::expansion)?;
         let limit = self.expansion_limit()?;
         Ok(OperatorKind::MvExpand(MvExpand { columns, limit }))
+    }
+
+    /// The old name of `mv-expand` makes 128 rows of one where no limit says otherwise.
+    pub(super) fn old_mv_expand(&mut self) -> Result<OperatorKind> {
+        const OLD_LIMIT: i64 = 128;
+        let columns = self.separated(Self::expansion)?;
+        let end = self.token().span;
+        let old_limit = Expr { kind: ExprKind::Literal(Literal::Long(OLD_LIMIT)), span: end };
+        let limit = self.expansion_limit()?.unwrap_or(old_limit);
+        Ok(OperatorKind::MvExpand(MvExpand { columns, limit: Some(limit) }))
     }
 
     pub(super) fn mv_apply(&mut self) -> Result<OperatorKind> {

@@ -312,7 +312,10 @@ impl Parser<'_> {
             }
             "datatable" => return self.datatable(),
             "externaldata" | "external_data" => return self.externaldata(),
-            "inline_external_table" if self.peek(1).kind == TokenKind::OpenParen => {
+            "inline_external_table"
+                if self.peek(1).kind == TokenKind::OpenParen
+                    || (self.word_at(1) == "kind" && self.peek(2).kind == TokenKind::Assign) =>
+            {
                 return self.inline_external_table();
             }
             "entity_group" if self.peek(1).kind == TokenKind::OpenBracket => return self.entity_group(),

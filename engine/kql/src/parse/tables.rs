@@ -34,11 +34,16 @@ impl Parser<'_> {
         Ok(ExprKind::ExternalData(Box::new(ExternalData { parameters, columns, locations, properties })))
     }
 
-    /// `inline_external_table (a:long) kind=storage dataformat=csv ("...") with (includeHeaders='All')`.
+    /// `inline_external_table (a:long) kind=storage dataformat=csv ("...") with (includeHeaders='All')`. Where the
+    /// kind is another one there may be no columns.
     pub(super) fn inline_external_table(&mut self) -> Result<ExprKind> {
         self.advance();
-        let columns = self.row_schema()?;
+        let columns = if self.at_kind(TokenKind::OpenParen) { self.row_schema()? } else { Vec::new() };
         let parameters = self.any_parameters()?;
+        if self.at_word("partition") {
+            let hint = "partitions of paths are not read here; name the files".to_owned();
+            return Err(self.expected_with_hint("`dataformat=` or `(` and locations", Some(hint)));
+        }
         self.expect(TokenKind::OpenParen, "`dataformat=` or `(` and locations")?;
         let locations = self.separated(Self::expression)?;
         self.expect(TokenKind::CloseParen, "`,` or `)`")?;

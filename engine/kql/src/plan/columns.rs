@@ -3,7 +3,7 @@
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
-use super::{Column, Relation};
+use super::{Column, Relation, plain_key};
 use crate::ast::{
     ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
@@ -320,6 +320,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let is_all = matches!(columns, [only] if only.expr.kind == ExprKind::Star);
         let projected = if is_all { input } else { self.project(input, columns, environment)? };
+        let projected = self.with_plain_reals(projected)?;
         let mut keys: Vec<PlanExpr> = projected.columns.iter().map(Column::expr).collect();
         if let Some(groups) = &projected.groups {
             keys.extend(groups.keys.iter().filter(|key| !keys.contains(key)).cloned().collect::<Vec<_>>());
@@ -327,6 +328,17 @@ impl<'a> Binder<'a> {
         let carried = self.carried_aggregates(&projected);
         let plan = LogicalPlanBuilder::from(projected.plan).aggregate(keys, carried)?.build()?;
         Ok(Relation { groups: projected.groups, ..Relation::new(plan, projected.columns) })
+    }
+
+    /// Returns rows whose reals have the form of their equals.
+    fn with_plain_reals(&mut self, input: Relation) -> Result<Relation> {
+        if !input.columns.iter().any(|column| column.kql_type == KqlType::Real) {
+            return Ok(input);
+        }
+        let plain =
+            |column: &Column| -> Result<(String, Typed)> { Ok((column.name.clone(), plain_key(column.typed())?)) };
+        let outputs = input.columns.iter().map(plain).collect::<Result<Vec<_>>>()?;
+        self.projected(input, outputs)
     }
 
     pub(crate) fn get_schema(&mut self, input: Relation) -> Result<Relation> {

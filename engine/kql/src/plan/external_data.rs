@@ -67,9 +67,6 @@ impl<'a> Binder<'a> {
         span: Span,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        if external.columns.is_empty() {
-            return invalid(span, "externaldata needs columns");
-        }
         for (index, column) in external.columns.iter().enumerate() {
             if external.columns.iter().take(index).any(|other| other.name.text == column.name.text) {
                 return invalid(column.span, format!("the column `{}` is there twice", column.name.text));
@@ -87,6 +84,10 @@ impl<'a> Binder<'a> {
                 ("dataformat", Some(name)) => format_name = Some((name.to_owned(), parameter.span)),
                 _ => {}
             }
+        }
+        // Only after the kind, of which some need none.
+        if external.columns.is_empty() {
+            return invalid(span, "externaldata needs columns");
         }
         for property in &external.properties {
             match property.name.text.to_ascii_lowercase().as_str() {

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
 use datafusion::prelude::coalesce;
 
 use super::unique_side::UniqueSide;
-use super::{Column, Relation, field_column, field_of};
+use super::{Column, Relation, field_column, field_of, plain_key};
 use crate::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, fail, invalid, null_of, unique_name,
@@ -73,6 +73,14 @@ struct Sides {
     right: Relation,
     left_keys: Vec<String>,
     right_keys: Vec<String>,
+    /// The right columns that are keys, or from which one is computed.
+    right_columns: Vec<String>,
+}
+
+impl Sides {
+    fn without_keys(left: Relation, right: Relation) -> Self {
+        Self { left, right, left_keys: Vec::new(), right_keys: Vec::new(), right_columns: Vec::new() }
+    }
 }
 
 impl<'a> Binder<'a> {
@@ -98,11 +106,11 @@ impl<'a> Binder<'a> {
                 };
                 let filter = self.condition(predicate, &scope)?;
                 let kind = if kind == JoinKind::InnerUnique { JoinKind::Inner } else { kind };
-                let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
+                let sides = Sides::without_keys(input, right);
                 self.joined(sides, kind, Some(filter), false)
             }
             None => {
-                let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
+                let sides = Sides::without_keys(input, right);
                 self.joined(sides, JoinKind::Inner, Some(lit(true)), false)
             }
         }
@@ -143,7 +151,7 @@ impl<'a> Binder<'a> {
         on: &'a [Expr],
         environment: &Environment<'a>,
     ) -> Result<Sides> {
-        let mut sides = Sides { left, right, left_keys: Vec::new(), right_keys: Vec::new() };
+        let mut sides = Sides::without_keys(left, right);
         for condition in on {
             self.add_keys(&mut sides, condition, environment)?;
         }
@@ -184,8 +192,9 @@ impl<'a> Binder<'a> {
             let message = format!("a {} cannot be equal to a {}", left.kql_type.name(), right.kql_type.name());
             return fail(BindErrorCode::TypeMismatch, condition.span, message);
         };
-        let left = self.convert(left, common, condition.span)?;
-        let right = self.convert(right, common, condition.span)?;
+        sides.right_columns.extend(field_of(&right.expr).map(str::to_owned));
+        let left = plain_key(self.convert(left, common, condition.span)?)?;
+        let right = plain_key(self.convert(right, common, condition.span)?)?;
         let left_key = self.key_field(&mut sides.left, left)?;
         let right_key = self.key_field(&mut sides.right, right)?;
         sides.left_keys.push(left_key);
@@ -217,7 +226,7 @@ impl<'a> Binder<'a> {
         filter: Option<PlanExpr>,
         drops_right_keys: bool,
     ) -> Result<Relation> {
-        let Sides { mut left, right, left_keys, right_keys } = sides;
+        let Sides { mut left, right, left_keys, right_keys, right_columns } = sides;
         if kind == JoinKind::InnerUnique {
             left = self.unique_by(left, &left_keys)?;
         }
@@ -244,11 +253,13 @@ impl<'a> Binder<'a> {
         for column in &left.columns {
             outputs.push((column.name.clone(), padded(column, kind.pads_left())));
         }
-        for column in &right.columns {
-            if drops_right_keys && right_keys.contains(&column.field) {
-                continue;
-            }
-            let name = unique_name(&column.name, |name| outputs.iter().any(|(known, _)| known == name));
+        let is_kept = |column: &&Column| !(drops_right_keys && right_columns.contains(&column.field));
+        let added: Vec<&Column> = right.columns.iter().filter(is_kept).collect();
+        for column in &added {
+            let is_output = |name: &str| outputs.iter().any(|(known, _)| known == name);
+            // No number makes a name that another column has anyway: `k`, and `k`, `k1` are `k`, `k2`, `k1`.
+            let is_taken = |name: &str| is_output(name) || added.iter().any(|other| other.name == name);
+            let name = if is_output(&column.name) { unique_name(&column.name, is_taken) } else { column.name.clone() };
             outputs.push((name, padded(column, kind.pads_right())));
         }
         let joined = self.projected(Relation::new(plan, Vec::new()), outputs)?;

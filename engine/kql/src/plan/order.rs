@@ -1,6 +1,6 @@
 //! Operators that order and limit rows: `sort`, `top`, `take`, `sample`.
 
-use datafusion::functions::math::random;
+use datafusion::functions::math::{isnan, random};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit};
@@ -126,7 +126,8 @@ impl<'a> Binder<'a> {
         self.filtered(ranked, field_column(&field).lt_eq(lit(rows)))
     }
 
-    /// Returns the sort keys, computed ones as fields of their own. Descending and nulls last by default.
+    /// Returns the sort keys, computed ones as fields of their own. Descending and nulls last by default. NaN is beside
+    /// the nulls, between them and the numbers, whatever the direction.
     pub(super) fn order(
         &mut self,
         input: Relation,
@@ -154,6 +155,11 @@ impl<'a> Binder<'a> {
                 Some(NullsOrder::Last) => false,
                 None => ascending,
             };
+            if value.kql_type == KqlType::Real {
+                let (extended, field) = self.with_field(input, "nan", isnan().call(vec![expr.clone()]))?;
+                input = extended;
+                order.push(field_column(&field).sort(!nulls_first, nulls_first));
+            }
             order.push(expr.sort(ascending, nulls_first));
         }
         Ok((input, order))

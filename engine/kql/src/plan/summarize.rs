@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, l
 
 use super::columns::Assigned;
 use super::relation::Groups;
-use super::{Column, Relation, field_of};
+use super::{Column, Relation, field_of, plain_key};
 use crate::aggregates::{self, AggregateOutput};
 use crate::ast::{Expr, NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{
@@ -93,7 +93,8 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let mut group: Vec<PlanExpr> = Vec::with_capacity(keys.len());
         let mut columns: Vec<(String, Typed)> = Vec::with_capacity(keys.len() + outputs.len());
-        for (name, Typed { expr, kql_type }) in keys {
+        for (name, key) in keys {
+            let Typed { expr, kql_type } = plain_key(key)?;
             let field = self.field(&name);
             group.push(expr.alias(field.clone()));
             columns.push((name, Typed::new(super::field_column(&field), kql_type)));

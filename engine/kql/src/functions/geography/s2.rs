@@ -18,13 +18,13 @@ const DEFAULT_LEVEL: i64 = 11;
 
 pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_point_to_s2cell", "nn?i", STRING, to_cell),
-    entry("geo_s2cell_to_central_point", "s", DYNAMIC, |arguments| {
+    entry("geo_s2cell_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| point_of(cell.center()))
     }),
-    entry("geo_s2cell_to_polygon", "s", DYNAMIC, |arguments| {
+    entry("geo_s2cell_to_polygon", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| polygon(cell.corners().map(Vector::degrees)))
     }),
-    entry("geo_s2cell_neighbors", "s", DYNAMIC, |arguments| map_cells(arguments, |cell| tokens(cell.neighbors()))),
+    entry("geo_s2cell_neighbors", "w", DYNAMIC, |arguments| map_cells(arguments, |cell| tokens(cell.neighbors()))),
     entry("geo_line_to_s2cells", "j?in", DYNAMIC, |arguments| {
         let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
         cover(arguments, |row, level, radius| {

@@ -119,13 +119,22 @@ fn correlation(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
-/// The cosine of the angle between two series. Their magnitudes may be passed if they are known.
+/// The cosine of the angle between two series. Their magnitudes may be passed if they are known. The longer series is
+/// cut to the length of the other one, and what is no number counts for nothing.
 fn cosine(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let known = |index| if arguments.len() > index { arguments.reals(index).map(Some) } else { Ok(None) };
     let (left_magnitude, right_magnitude) = (known(2)?, known(3)?);
     arguments.make_reals(|row| {
-        let (left, right) = two_series(&left, &right, row)?;
+        let (left, right) = (numbers_at(&left, row)?, numbers_at(&right, row)?);
+        let length = left.len().min(right.len());
+        if length == 0 {
+            return None;
+        }
+        let cut = |series: Vec<Option<f64>>| -> Vec<f64> {
+            series.into_iter().take(length).map(|number| number.unwrap_or(0.0)).collect()
+        };
+        let (left, right) = (cut(left), cut(right));
         let left_magnitude = left_magnitude.as_ref().and_then(|magnitudes| magnitudes.get(row));
         let right_magnitude = right_magnitude.as_ref().and_then(|magnitudes| magnitudes.get(row));
         let magnitudes =
