@@ -14,9 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{
-    is_of_a_pattern, lost_worker, offset_overflow, own_words, unknown_parameter, with_remedy,
-};
+use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, own_words, unknown_parameter, with_remedy};
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
