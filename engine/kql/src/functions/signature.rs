@@ -25,8 +25,6 @@ pub(super) struct FunctionEntry {
 pub(super) enum Returns {
     /// Always this type.
     Is(KqlType),
-    /// The type of this argument; `int` becomes `long`.
-    Widened(usize),
     /// The common type of all arguments.
     Common,
     /// The type that a function computes.
@@ -59,10 +57,6 @@ impl FunctionEntry {
         check_arguments(self.name, self.parameters, arguments)?;
         match self.returns {
             Returns::Is(kql_type) => Ok(kql_type),
-            Returns::Widened(index) => Ok(match arguments.get(index) {
-                Some(KqlType::Int) | None => KqlType::Long,
-                Some(other) => *other,
-            }),
             Returns::Common => {
                 common_type(arguments).ok_or_else(|| format!("the arguments of {}() must be of one type", self.name))
             }
