@@ -11,6 +11,7 @@ mod domains;
 mod elapsed;
 mod embed;
 mod exact_percentiles;
+mod float_extremes;
 mod format;
 mod hex;
 mod intervals;
@@ -54,6 +55,7 @@ pub(crate) use domains::{
 };
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
+pub(crate) use float_extremes::float_extreme;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::JSON_MARK;
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
@@ -78,6 +80,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .into_iter()
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
+        .map(|function| float_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()

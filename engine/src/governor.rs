@@ -35,6 +35,7 @@ use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
 use crate::error::EngineError;
+use crate::functions::float_extreme;
 
 pub(crate) use lambdas::governed_lambdas;
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
@@ -81,6 +82,13 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(ScalarFunction { func, args }) => match governed_function(&func) {
             Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+        },
+        Expr::AggregateFunction(mut call) => match float_extreme(&call.func) {
+            Some(extreme) => {
+                call.func = extreme;
+                Transformed::yes(Expr::AggregateFunction(call))
+            }
+            None => Transformed::no(Expr::AggregateFunction(call)),
         },
         Expr::WindowFunction(call) => governed_window(call).update_data(Expr::WindowFunction),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {

@@ -25,7 +25,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use serde::{Deserialize, Serialize};
 
-use crate::functions::{AggregateOverride, WrappedAggregate};
+use crate::functions::{AggregateOverride, WrappedAggregate, float_extreme};
 use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
 use emptied::emptied;
@@ -39,10 +39,10 @@ pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<
             let repetition = Repetition::of_window(&call.params);
             let inner = match ungoverned_aggregate(function) {
                 Some((_, before)) if before == repetition => return Transformed::no(call),
-                Some((inner, _)) => inner,
-                None => function,
+                Some((inner, _)) => Arc::clone(inner),
+                None => float_extreme(function).unwrap_or_else(|| Arc::clone(function)),
             };
-            WindowFunctionDefinition::AggregateUDF(governed_aggregate(Arc::clone(inner), repetition))
+            WindowFunctionDefinition::AggregateUDF(governed_aggregate(inner, repetition))
         }
         WindowFunctionDefinition::WindowUDF(function) => {
             if function.inner().is::<GovernedWindowFunction>() {

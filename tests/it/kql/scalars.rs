@@ -119,3 +119,13 @@ async fn what_kusto_refuses_is_refused() {
     all_are(&session, &[("let f = (x:real, s:string) { strcat(s, x) }; print f(1, 'a'), f(int(2), 'b')", "a1.0 b2.0")])
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_least_and_the_greatest_of_a_group_may_be_infinite() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let infinite = "datatable(k: long, x: real) [1, real(+inf), 1, real(+inf), 2, real(-inf), 3, 2.5] \
+                    | summarize least = min(x), greatest = max(x) by k | sort by k asc \
+                    | project isinf(least), isinf(greatest)";
+    all_are(&session, &[(infinite, "True True|True True|False False")]).await;
+}
