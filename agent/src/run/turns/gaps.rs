@@ -230,9 +230,9 @@ impl Turns<'_> {
                 true => format!("{column} ILIKE '%{plain}%'"),
                 // `crude oil` is oil, and `Symphony No 5` one of the symphonies; who plays the violin is a violinist.
                 false if one.len() >= SHORTEST_PART => format!(
-                    "lower({column}) IN ('{plain}', '{one}') OR (length({column}) <= {SHORT_VALUE} AND ({column} ILIKE \
-                     '{one} %' OR {column} ILIKE '% {one}' OR {column} ILIKE '% {one} %' OR (length({column}) > \
-                     {SHORTEST_STEM} AND starts_with('{one}', lower({column})))))"
+                    "lower({column}) IN ('{plain}', '{one}') OR (length({column}) <= {SHORT_VALUE} AND \
+                     (concat(' ', lower({column}), ' ') LIKE '% {one} %' OR (length({column}) > {SHORTEST_STEM} AND \
+                     starts_with('{one}', lower({column})))))"
                 ),
                 false => format!("lower({column}) IN ('{plain}', '{one}')"),
             };
