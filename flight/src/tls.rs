@@ -25,6 +25,9 @@ const RELOAD_EVERY: Duration = Duration::from_secs(2);
 /// What a client may agree on, best first: gRPC needs `h2`.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
+/// What those are told that speak to the port without TLS.
+pub(crate) const PORT_SPEAKS_TLS: &str = "this port speaks TLS";
+
 /// Why there is no TLS. Its code is `config_error`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

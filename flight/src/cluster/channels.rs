@@ -38,8 +38,9 @@ use url::Url;
 
 use super::discovery::certificate_name;
 use super::signature::{ClusterKey, FirstMessageError, first_message, resumed};
-use super::watched_stream::{ConnectionFault, WatchedStream};
+use super::watched_stream::{ConnectionFault, SPEAKS_TLS, WatchedStream};
 use super::worker_tls::{ClusterTls, connect_fault};
+use crate::tls::PORT_SPEAKS_TLS;
 
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// How often a connection is asked whether it is alive, and how long it may take to say so: a worker that vanished without
@@ -281,8 +282,12 @@ impl WorkerWatch {
     fn named(&self, error: DataFusionError) -> DataFusionError {
         let DataFusionError::External(inner) = &error else { return error };
         let Some(status) = inner.downcast_ref::<Status>() else { return error };
-        // What it says by gRPC comes over a connection without a fault.
-        lost(&self.url, self.fault.get().unwrap_or_else(|| status.message().to_owned()))
+        // What it says by gRPC comes over a connection without a fault, unless it can only say that it wants another one.
+        let told = || match status.message() {
+            message if message.starts_with(PORT_SPEAKS_TLS) => SPEAKS_TLS.to_owned(),
+            message => message.to_owned(),
+        };
+        lost(&self.url, self.fault.get().unwrap_or_else(told))
     }
 }
 

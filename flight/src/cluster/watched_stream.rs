@@ -26,6 +26,10 @@ const FRAME_GOAWAY: u8 = 7;
 /// What a GOAWAY says of a connection that should be encrypted, behind the last stream.
 const INADEQUATE_SECURITY: [u8; 4] = [0, 0, 0, 0xc];
 
+/// What is wrong where a worker's port speaks TLS and was sent plain text.
+pub(super) const SPEAKS_TLS: &str =
+    "its port speaks TLS; a worker that speaks TLS is named with https:// or dns+https://";
+
 /// Why a worker's connection failed, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionFault(Arc<Mutex<Option<String>>>);
@@ -64,8 +68,7 @@ impl<S> WatchedStream<S> {
         let room = FIRST_BYTES.saturating_sub(first.len());
         first.extend(bytes.iter().take(room));
         if speaks_tls(first) {
-            let fault = "its port speaks TLS; a worker that speaks TLS is named with https:// or dns+https://";
-            self.fault.set(Some(fault.to_owned()));
+            self.fault.set(Some(SPEAKS_TLS.to_owned()));
         } else if first.len() < FIRST_BYTES {
             return;
         }

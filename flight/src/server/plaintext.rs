@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 use tonic::Status;
 
 use crate::error::{ApiError, ErrorCode};
+use crate::tls::PORT_SPEAKS_TLS;
 
-const MESSAGE: &str = "this port speaks TLS";
 const HINT: &str = "use https:// or grpc+tls://";
 /// The first byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -62,7 +62,7 @@ pub(super) async fn opening_protocol(mut stream: TcpStream) -> std::io::Result<O
 pub(super) async fn refuse(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let content_type = request.headers().get(header::CONTENT_TYPE);
     if content_type.is_some_and(|value| value.as_bytes().starts_with(GRPC)) {
-        return Ok(Status::from(ApiError::new(ErrorCode::BadRequest, MESSAGE).with_hint(HINT)).into_http());
+        return Ok(Status::from(ApiError::new(ErrorCode::BadRequest, PORT_SPEAKS_TLS).with_hint(HINT)).into_http());
     }
     let mut answer = Response::new(Body::from(error_text()));
     *answer.status_mut() = StatusCode::BAD_REQUEST;
@@ -71,7 +71,7 @@ pub(super) async fn refuse(request: Request<Incoming>) -> Result<Response<Body>,
 }
 
 fn error_text() -> String {
-    json!({ "error": { "code": ErrorCode::BadRequest, "message": MESSAGE, "hint": HINT } }).to_string()
+    json!({ "error": { "code": ErrorCode::BadRequest, "message": PORT_SPEAKS_TLS, "hint": HINT } }).to_string()
 }
 
 fn http_1() -> Vec<u8> {
