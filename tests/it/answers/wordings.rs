@@ -15,7 +15,7 @@ const WORDINGS: &str = include_str!("wordings.ndjson");
 const STATUS: &str = "SELECT * FROM (VALUES ('paid', 640), ('open', 220), ('refunded', 140)) AS t(status, invoices)";
 /// The bars are none and one of a hundred; what is beyond is a wording that nobody has taught yet.
 const MOST_MISSED: usize = 3;
-const MOST_ALARMS: usize = 6;
+const MOST_ALARMS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_numbers_names_and_dates_are_caught_in_any_wording() {
