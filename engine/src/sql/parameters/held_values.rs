@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
@@ -20,6 +20,15 @@ pub(super) fn with_held_types(rows: RecordBatch) -> Result<RecordBatch> {
     }
     let columns = rows.columns().iter().zip(&fields).map(|(column, field)| cast(column, field.data_type()));
     let columns = columns.collect::<std::result::Result<Vec<_>, ArrowError>>()?;
+    // A dictionary without a null among its keys may have one among its values.
+    let fields: Vec<FieldRef> = fields
+        .into_iter()
+        .zip(&columns)
+        .map(|(field, column)| match column.null_count() > 0 && !field.is_nullable() {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => field,
+        })
+        .collect();
     let held = Schema::new_with_metadata(fields, schema.metadata().clone());
     Ok(RecordBatch::try_new(Arc::new(held), columns)?)
 }
@@ -52,8 +61,8 @@ fn held_type_of(data_type: &DataType) -> DataType {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Array, ArrayRef, AsArray, Decimal32Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array,
-        ListArray, StructArray,
+        ArrayRef, AsArray, Decimal32Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array, ListArray,
+        StructArray,
     };
     use arrow::buffer::OffsetBuffer;
     use arrow::datatypes::{Decimal128Type, Field, Int8Type};
