@@ -26,7 +26,7 @@ use bounds::bound_before;
 use earlier::{EarlierConversation, refers_back};
 use names::{NamedRows, wrong_extreme};
 use ranks::WordedFactor;
-use rows::{ProofRows, TokenPlace, share_scale};
+use rows::{ProofRows, TokenPlace, label_columns, share_scale};
 pub(crate) use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
 
@@ -172,6 +172,7 @@ impl Prover {
         self.results.push(ProofRows {
             run_id,
             call_index,
+            labels: label_columns(&columns, &rows_kept),
             rows: rows_kept,
             scales,
             row_count: count.and_then(|count| usize::try_from(count).ok()).unwrap_or(rows.len()),
@@ -394,7 +395,7 @@ impl Prover {
         let mut days = result.cells().filter(|(_, _, value)| day_of(value).is_some());
         let (Some((row, column, value)), None) = (days.next(), days.next()) else { return None };
         Some(match token.equals(value, ShareScale::Unknown) {
-            true => ProofOrigin::Cell { cell: result.cell(row, column), value: value.clone(), corrected_from: None },
+            true => result.cell_origin(row, column, value),
             false => ProofOrigin::Unproven,
         })
     }
@@ -453,12 +454,7 @@ impl Prover {
                 if let Some(start) = tokens::find_word(clause, name)
                     && !found.iter().any(|(known, end, _)| start < *end && *known < start + name.len())
                 {
-                    let origin = ProofOrigin::Cell {
-                        cell: result.cell(row, column),
-                        value: value.clone(),
-                        corrected_from: None,
-                    };
-                    found.push((start, start + name.len(), origin));
+                    found.push((start, start + name.len(), result.cell_origin(row, column, value)));
                 }
             }
         }

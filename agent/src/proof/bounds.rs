@@ -223,12 +223,7 @@ fn aggregate_origin(
     bound: NumberBound,
     number: &WrittenNumber,
 ) -> Option<ProofOrigin> {
-    let cells: Vec<(usize, f64)> = result
-        .rows
-        .iter()
-        .enumerate()
-        .filter_map(|(row, values)| Some((row, number_of(values.get(column)?)?)))
-        .collect();
+    let cells = result.numbers(column);
     if number.is_percent || cells.is_empty() || cells.len() > MAX_COUNTED || result.rows.len() < result.row_count {
         return None;
     }

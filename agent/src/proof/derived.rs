@@ -140,12 +140,7 @@ fn rest_of_sum(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
         return None;
     }
     (0..result.columns.len()).filter(|column| !result.label_columns().contains(column)).find_map(|column| {
-        let cells: Vec<(usize, f64)> = result
-            .rows
-            .iter()
-            .enumerate()
-            .filter_map(|(row, values)| Some((row, number_of(values.get(column)?)?)))
-            .collect();
+        let cells = result.numbers(column);
         let sum: f64 = cells.iter().map(|(_, value)| value).sum();
         let added = cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
         let references = || -> Vec<CellReference> { cells.iter().map(|(row, _)| result.cell(*row, column)).collect() };

@@ -78,13 +78,9 @@ impl EarlierConversation {
             other => other,
         });
         by_rows.filter(|origin| *origin != ProofOrigin::Unproven).or_else(|| {
-            let is_said = self.said.iter().any(|known| says(known, token)) || self.has_text(token);
+            let is_said = self.said.iter().any(|known| says(known, token)) || token.stands_in(&self.said_text);
             is_said.then_some(ProofOrigin::Conversation)
         })
-    }
-
-    fn has_text(&self, token: &TextToken) -> bool {
-        token.text.chars().any(char::is_alphabetic) && self.said_text.contains(&token.text.to_lowercase())
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
 use super::tokens::{find_word, is_name, last_words};
-use super::{CellReference, ProofLink, ProofOrigin, number_of};
+use super::{CellReference, ProofLink, ProofOrigin};
 use crate::coverage::is_common_word;
 
 /// Rows of which the most and the least are known.
@@ -90,10 +90,10 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
     let extreme = extreme_in(clause, result, &mut columns)?;
     let mut is_compared = false;
     for column in columns {
-        let numbers: Vec<f64> = result.rows.iter().filter_map(|row| number_of(row.get(column)?)).collect();
-        let Some(own) = result.rows.get(row).and_then(|row| number_of(row.get(column)?)) else { continue };
-        let is_greatest = numbers.iter().all(|other| *other <= own);
-        let is_least = numbers.iter().all(|other| *other >= own);
+        let numbers = result.numbers(column);
+        let Some((_, own)) = numbers.iter().find(|(of, _)| *of == row) else { continue };
+        let is_greatest = numbers.iter().all(|(_, other)| other <= own);
+        let is_least = numbers.iter().all(|(_, other)| other >= own);
         is_compared |= numbers.len() > 1;
         let is_so = match extreme {
             Extreme::Greatest => is_greatest,

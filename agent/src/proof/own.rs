@@ -58,11 +58,7 @@ impl Prover {
                 }
             }
             if let Some((row, column, value)) = found {
-                return ProofOrigin::Cell {
-                    cell: result.cell(row, column),
-                    value: value.clone(),
-                    corrected_from: None,
-                };
+                return result.cell_origin(row, column, value);
             }
             // `South is number 3 by orders`.
             if let (TextTokenKind::Number(number), [row]) = (&token.kind, labelled.as_slice())
@@ -73,9 +69,7 @@ impl Prover {
             }
         }
         // What the asker said comes before counts and sums, which are equal by chance more often.
-        if !self.is_said_as_found(token, place)
-            && (self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token))
-        {
+        if !self.is_said_as_found(token, place) && self.is_in_question(token) {
             return ProofOrigin::Question;
         }
         if let TextTokenKind::Number(number) = &token.kind {
@@ -172,7 +166,7 @@ impl Prover {
             (_, [row]) => *row,
             _ => return false,
         };
-        let labels = if result.rows.len() > 1 { result.label_columns() } else { Vec::new() };
+        let labels = if result.rows.len() > 1 { result.label_columns() } else { &[] };
         let of_row = result.cells().filter(|(of, column, _)| *of == row && !labels.contains(column));
         let numbers: Vec<f64> = of_row.filter_map(|(_, _, value)| number_of(value)).collect();
         let says_one = tokens::tokens_in(place.sentence).iter().any(|one| match &one.kind {
@@ -217,17 +211,10 @@ impl Prover {
                 (rows.is_empty() || rows.contains(row)) && token.equals(value, ShareScale::Unknown)
             });
             if let Some((row, column, value)) = equal.next() {
-                return ProofOrigin::Cell {
-                    cell: result.cell(row, column),
-                    value: value.clone(),
-                    corrected_from: None,
-                };
+                return result.cell_origin(row, column, value);
             }
         }
-        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
-            return ProofOrigin::Question;
-        }
-        if let Some(origin) = self.of_query(token) {
+        if let Some(origin) = self.said_origin(token) {
             return origin;
         }
         let kind = TextTokenKind::Number(WrittenNumber::whole(day as usize));
@@ -241,17 +228,10 @@ impl Prover {
             if let Some((row, column, value)) =
                 result.cells().find(|(_, _, value)| token.equals(value, ShareScale::Unknown))
             {
-                return ProofOrigin::Cell {
-                    cell: result.cell(row, column),
-                    value: value.clone(),
-                    corrected_from: None,
-                };
+                return result.cell_origin(row, column, value);
             }
         }
-        if self.question.iter().any(|known| token.is_said_by(known)) || self.question_has(token) {
-            return ProofOrigin::Question;
-        }
-        if let Some(origin) = self.of_query(token) {
+        if let Some(origin) = self.said_origin(token) {
             return origin;
         }
         if self.lacks_month(month) {
@@ -285,8 +265,13 @@ impl Prover {
         has_months
     }
 
-    fn question_has(&self, token: &TextToken) -> bool {
-        token.text.chars().any(char::is_alphabetic) && self.question_text.contains(&token.text.to_lowercase())
+    /// Returns what proves what the question or the query says.
+    fn said_origin(&self, token: &TextToken) -> Option<ProofOrigin> {
+        if self.is_in_question(token) { Some(ProofOrigin::Question) } else { self.of_query(token) }
+    }
+
+    fn is_in_question(&self, token: &TextToken) -> bool {
+        self.question.iter().any(|known| token.is_said_by(known)) || token.stands_in(&self.question_text)
     }
 }
 

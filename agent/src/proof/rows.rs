@@ -23,6 +23,8 @@ pub(super) struct ProofRows {
     pub(super) call_index: u32,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
+    /// See [`ProofRows::label_columns`].
+    pub(super) labels: Vec<usize>,
     /// How each column writes shares.
     pub(super) scales: Vec<ShareScale>,
     pub(super) row_count: usize,
@@ -57,6 +59,11 @@ impl ProofRows {
     pub(super) fn cell(&self, row: usize, column: usize) -> CellReference {
         let column = self.columns.get(column).cloned().unwrap_or_default();
         CellReference { run_id: self.run_id, call_index: self.call_index, row, column }
+    }
+
+    /// Returns what a part of a text is proven by that says what a cell holds.
+    pub(super) fn cell_origin(&self, row: usize, column: usize, value: &Value) -> ProofOrigin {
+        ProofOrigin::Cell { cell: self.cell(row, column), value: value.clone(), corrected_from: None }
     }
 
     pub(super) fn share_scale(&self, column: usize) -> ShareScale {
@@ -191,35 +198,15 @@ impl ProofRows {
         is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
     }
 
-    /// Whether a column of numbers tells rows apart: `order_id`.
-    fn is_key(&self, column: usize) -> bool {
-        let name = self.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
-        let last = name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        if !["id", "no", "number", "nr", "key"].contains(&last) {
-            return false;
-        }
-        let mut numbers: Vec<String> =
-            self.rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
-        let count = numbers.len();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers.len() == count && count > 1
+    /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
+    pub(super) fn label_columns(&self) -> &[usize] {
+        &self.labels
     }
 
-    /// Returns the columns that tell rows apart by name: those of texts, else the first of several.
-    pub(super) fn label_columns(&self) -> Vec<usize> {
-        let is_text = |column: &usize| {
-            self.rows.iter().any(|row| row.get(*column).and_then(Value::as_str).is_some_and(tokens::is_name))
-        };
-        let mut texts: Vec<usize> = (0..self.columns.len()).filter(is_text).collect();
-        if !texts.is_empty() {
-            texts.extend((0..self.columns.len()).filter(|column| !is_text(column) && self.is_key(*column)));
-        }
-        match (texts.is_empty(), self.columns.len()) {
-            (false, _) => texts,
-            (true, 2..) => vec![0],
-            (true, _) => Vec::new(),
-        }
+    /// Returns the numbers of a column, each with its row.
+    pub(super) fn numbers(&self, column: usize) -> Vec<(usize, f64)> {
+        let number = |(row, values): (usize, &Vec<Value>)| Some((row, number_of(values.get(column)?)?));
+        self.rows.iter().enumerate().filter_map(number).collect()
     }
 
     /// Returns the rows whose labels stand in a text; none of a result of one row.
@@ -242,7 +229,7 @@ impl ProofRows {
             is_long && !is_common_word(&word.to_lowercase())
         };
         let words_of = |row: &Vec<Value>| -> Vec<String> {
-            let names = self.label_columns().into_iter().filter_map(|column| row.get(column)?.as_str());
+            let names = self.label_columns().iter().filter_map(|column| row.get(*column)?.as_str());
             let several = names.filter(|name| (2..=MOST_WORDS).contains(&name.split_whitespace().count()));
             several.flat_map(str::split_whitespace).filter(|word| is_word(word)).map(str::to_owned).collect()
         };
@@ -308,6 +295,36 @@ fn has_exact_word(text: &str, word: &str) -> bool {
 fn ends_with_word(text: &str, name: &str) -> bool {
     let tail = text.len().checked_sub(name.len()).and_then(|at| Some((text.get(..at)?, text.get(at..)?)));
     tail.is_some_and(|(before, last)| last.eq_ignore_ascii_case(name) && !before.ends_with(char::is_alphanumeric))
+}
+
+/// See [`ProofRows::label_columns`].
+pub(super) fn label_columns(columns: &[String], rows: &[Vec<Value>]) -> Vec<usize> {
+    let is_text =
+        |column: &usize| rows.iter().any(|row| row.get(*column).and_then(Value::as_str).is_some_and(tokens::is_name));
+    let mut texts: Vec<usize> = (0..columns.len()).filter(is_text).collect();
+    if !texts.is_empty() {
+        let is_key_column = |(column, name): &(usize, &String)| !is_text(column) && is_key(name, rows, *column);
+        texts.extend(columns.iter().enumerate().filter(is_key_column).map(|(column, _)| column));
+    }
+    match (texts.is_empty(), columns.len()) {
+        (false, _) => texts,
+        (true, 2..) => vec![0],
+        (true, _) => Vec::new(),
+    }
+}
+
+/// Whether a column of numbers tells rows apart: `order_id`.
+fn is_key(name: &str, rows: &[Vec<Value>], column: usize) -> bool {
+    let name = name.to_lowercase();
+    let last = name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if !["id", "no", "number", "nr", "key"].contains(&last) {
+        return false;
+    }
+    let mut numbers: Vec<String> = rows.iter().filter_map(|row| row.get(column)).map(ToString::to_string).collect();
+    let count = numbers.len();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.len() == count && count > 1
 }
 
 /// Returns how a column writes shares, by its name and its values.

@@ -149,6 +149,11 @@ impl TextToken {
         }
     }
 
+    /// Whether it has letters and stands in a lowercase text as it is written.
+    pub(super) fn stands_in(&self, lower: &str) -> bool {
+        self.text.chars().any(char::is_alphabetic) && lower.contains(&self.text.to_lowercase())
+    }
+
     /// Whether a text says the same: the same number or code, or a day that both can be.
     pub(super) fn is_said_by(&self, known: &Self) -> bool {
         match (&self.kind, &known.kind) {
