@@ -13,6 +13,7 @@ mod embed;
 mod exact_percentiles;
 mod float_extremes;
 mod format;
+mod group_states;
 mod hex;
 mod intervals;
 mod json;

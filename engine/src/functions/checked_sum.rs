@@ -6,7 +6,6 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
-use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType, Int64Type, UInt64Type};
 use datafusion::common::{HashMap, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
@@ -17,6 +16,7 @@ use datafusion::physical_expr::NullState;
 
 use super::checked_integers::out_of_range;
 use super::definition::{invalid, unfit};
+use super::group_states::states_of_rows;
 use super::maps::refuse_long_decimals;
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 use crate::type_names::sql_name;
@@ -332,13 +332,7 @@ where
     /// The sum of one row is its number.
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let Some(values) = values.first() else { return Ok(Vec::new()) };
-        let (_, numbers, nulls) = values.as_primitive::<T>().clone().into_parts();
-        let kept = filter.map(|filter| match filter.clone().into_parts() {
-            (kept, Some(known)) => NullBuffer::new(known.inner() & &kept),
-            (kept, None) => NullBuffer::new(kept),
-        });
-        let nulls = NullBuffer::union(nulls.as_ref(), kept.as_ref());
-        Ok(vec![Arc::new(PrimitiveArray::<T>::new(numbers, nulls).with_data_type(self.data_type.clone()))])
+        Ok(vec![Arc::new(states_of_rows::<T>(values, filter).with_data_type(self.data_type.clone()))])
     }
 
     fn supports_convert_to_state(&self) -> bool {

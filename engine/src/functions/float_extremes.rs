@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
-use arrow::buffer::NullBuffer;
 use arrow::datatypes::{ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{Max, Min};
@@ -13,6 +12,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::NullState;
 
+use super::group_states::states_of_rows;
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 
 /// Returns `min` or `max` as they are called here, of DataFusion's; `None` of another function, and of these.
@@ -49,9 +49,26 @@ struct GroupExtremes<T: ArrowPrimitiveType> {
     seen: NullState,
 }
 
-impl<T: ArrowPrimitiveType> GroupExtremes<T> {
+impl<T: ArrowPrimitiveType + Send> GroupExtremes<T> {
     fn new(side: ExtremeSide) -> Self {
         Self { side, extremes: Vec::new(), seen: NullState::new() }
+    }
+
+    /// Puts each value in the place of its group's that is beyond it.
+    fn replace_beyond(
+        &mut self,
+        values: &PrimitiveArray<T>,
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        is_beyond: impl Fn(T::Native, T::Native) -> bool + Sync,
+    ) {
+        let Self { extremes, seen, .. } = self;
+        let groups = extremes.len();
+        seen.accumulate(group_indices, values, filter, groups, |group, value| {
+            if let Some(extreme) = extremes.get_mut(group).filter(|extreme| is_beyond(value, **extreme)) {
+                *extreme = value;
+            }
+        });
     }
 }
 
@@ -65,23 +82,14 @@ impl<T: ArrowPrimitiveType + Send> GroupsAccumulator for GroupExtremes<T> {
     ) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
         let values = values.as_primitive::<T>();
-        let Self { side, extremes, seen } = self;
-        match side {
+        match self.side {
             ExtremeSide::Least => {
-                extremes.resize(total_num_groups, T::Native::MAX_TOTAL_ORDER);
-                seen.accumulate(group_indices, values, filter, total_num_groups, |group, value| {
-                    if let Some(least) = extremes.get_mut(group).filter(|least| value.is_lt(**least)) {
-                        *least = value;
-                    }
-                });
+                self.extremes.resize(total_num_groups, T::Native::MAX_TOTAL_ORDER);
+                self.replace_beyond(values, group_indices, filter, T::Native::is_lt);
             }
             ExtremeSide::Greatest => {
-                extremes.resize(total_num_groups, T::Native::MIN_TOTAL_ORDER);
-                seen.accumulate(group_indices, values, filter, total_num_groups, |group, value| {
-                    if let Some(greatest) = extremes.get_mut(group).filter(|greatest| value.is_gt(**greatest)) {
-                        *greatest = value;
-                    }
-                });
+                self.extremes.resize(total_num_groups, T::Native::MIN_TOTAL_ORDER);
+                self.replace_beyond(values, group_indices, filter, T::Native::is_gt);
             }
         }
         Ok(())
@@ -110,13 +118,7 @@ impl<T: ArrowPrimitiveType + Send> GroupsAccumulator for GroupExtremes<T> {
     /// The extreme of one row is its number.
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let Some(values) = values.first() else { return Ok(Vec::new()) };
-        let (_, numbers, nulls) = values.as_primitive::<T>().clone().into_parts();
-        let kept = filter.map(|filter| match filter.clone().into_parts() {
-            (kept, Some(known)) => NullBuffer::new(known.inner() & &kept),
-            (kept, None) => NullBuffer::new(kept),
-        });
-        let nulls = NullBuffer::union(nulls.as_ref(), kept.as_ref());
-        Ok(vec![Arc::new(PrimitiveArray::<T>::new(numbers, nulls))])
+        Ok(vec![Arc::new(states_of_rows::<T>(values, filter))])
     }
 
     fn supports_convert_to_state(&self) -> bool {
