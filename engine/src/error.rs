@@ -12,6 +12,7 @@ use std::time::Duration;
 use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
+pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
 pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
 pub(crate) use told_places::FilePlace;

@@ -124,6 +124,17 @@ fn require_session_write(what: &str, mode: Mode) -> Result<()> {
     }
 }
 
+/// Returns an error unless `who` may do in `mode` what is outside of any database; `what` names it. Errors: `not_allowed`.
+pub(crate) fn require_server_admin(what: &str, who: &Principal, mode: Mode) -> Result<()> {
+    let why = match (mode, who.role()) {
+        (Mode::ReadOnly, _) => " in read-only mode",
+        (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
+        (Mode::ReadWrite, Role::Admin) if who.is_server_admin() => return Ok(()),
+        (Mode::ReadWrite, Role::Admin) => " for an administrator of some databases",
+    };
+    Err(EngineError::NotAllowed { what: what.to_owned(), why: why.to_owned() })
+}
+
 /// Returns an error unless `who` may write in `mode`; `what` names the statement in it. Errors: `not_allowed`.
 pub(crate) fn require_write(what: &str, who: &Principal, mode: Mode) -> Result<()> {
     let why = match (mode, who.role()) {

@@ -237,12 +237,15 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, instead)| *instead)
 }
 
+/// What stands in the place of a function of one's own.
+pub(crate) const OWN_FUNCTION: &str = "write its expression where it is called; what it would select is a view (CREATE VIEW), or \
+                                       WITH name AS (SELECT ...) within one statement";
+
 /// Returns what to do in the place of a statement that there is not.
 pub(super) fn statement_instead(statement: &str) -> &'static str {
     match statement {
         "CREATE MACRO" | "CREATE FUNCTION" => {
-            return "write its expression where it is called; what it would select is a view (CREATE VIEW), or WITH name AS \
-                    (SELECT ...) within one statement";
+            return OWN_FUNCTION;
         }
         "SHOW VIEWS" => return "write SELECT * FROM information_schema.views",
         "CREATE TRIGGER" => return "there are no triggers: write the statement that one would run behind the other",

@@ -12,11 +12,11 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::{
     DdlStatement, Distinct, Expr, GroupingSet, LogicalPlan, Partitioning, Statement, Subquery, TableScan, WriteOp,
 };
-use querent_catalog::{CatalogError, Principal, Role};
+use querent_catalog::{CatalogError, Principal};
 use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql_window_function};
 
 use super::functions::ALLOWED;
-use super::{AuthorizedPlan, Mode, require_session_write, require_write};
+use super::{AuthorizedPlan, Mode, require_server_admin, require_session_write, require_write};
 use crate::error::{EngineError, Result};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::write_statement::WriteStatement;
@@ -74,13 +74,7 @@ impl StatementRights<'_> {
 
     fn change(&self, change: &WriteStatement) -> Result<()> {
         if let WriteStatement::CopyTo { .. } = change {
-            let why = match (self.mode, self.who.role()) {
-                (Mode::ReadOnly, _) => " in read-only mode",
-                (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
-                (Mode::ReadWrite, Role::Admin) if self.who.is_server_admin() => return Ok(()),
-                (Mode::ReadWrite, Role::Admin) => " for an administrator of some databases",
-            };
-            return Err(EngineError::NotAllowed { what: change.label().to_owned(), why: why.to_owned() });
+            return require_server_admin(change.label(), self.who, self.mode);
         }
         let Some(database) = change.database() else {
             // Tables of the session, and the caller's own queries: no role is needed to keep rows that one may read anyway.

@@ -19,14 +19,14 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use querent_catalog::{CatalogError, Role, is_full};
+use querent_catalog::{CatalogError, is_full};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::Session;
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
-use crate::policy::{Mode, allowed_location};
+use crate::policy::{allowed_location, require_server_admin};
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::ParsedStatement;
 use crate::sql::query_from_table;
@@ -76,14 +76,11 @@ impl Session {
 
     /// Errors: `not_allowed`, for everybody but an administrator of all databases who speaks for itself.
     fn may_write_files(&self, file: &str) -> Result<()> {
-        let why = match (self.mode(), self.principal().role()) {
-            _ if !self.reads_files => " for what runs on behalf of a caller",
-            (Mode::ReadOnly, _) => " in read-only mode",
-            (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
-            (Mode::ReadWrite, Role::Admin) if self.principal().is_server_admin() => return Ok(()),
-            (Mode::ReadWrite, Role::Admin) => " for an administrator of some databases",
-        };
-        Err(EngineError::NotAllowed { what: format!("writing the file `{file}`"), why: why.to_owned() })
+        let what = format!("writing the file `{file}`");
+        if !self.reads_files {
+            return Err(EngineError::NotAllowed { what, why: " for what runs on behalf of a caller".to_owned() });
+        }
+        require_server_admin(&what, self.principal(), self.mode())
     }
 
     /// Writes the rows of a query into the file. Returns how many there are.

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
 use super::typed_texts::{nulls_behind_calls, typed_texts};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, OWN_FUNCTION, Result};
 use crate::sql::marks;
 
 /// A form: how it begins, what it is, and what stands for it.
@@ -111,8 +111,6 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
-const OWN_FUNCTION: &str = "write its expression where it is called; what it would select is a view (CREATE VIEW), or \
-                            WITH name AS (SELECT ...) within one statement";
 const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
