@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio_util::task::TaskTracker;
 
-use crate::connection::DatabaseFault;
 use crate::error::{CatalogError, Result};
 
 /// The log's file in a data folder.
@@ -227,14 +226,7 @@ impl AuditLog {
 impl AuditInner {
     /// Says of an error of SQLite what it is of the log: that it is damaged, locked, or cannot grow.
     fn named(&self, error: CatalogError) -> CatalogError {
-        let CatalogError::Store(source) = error else { return error };
-        let path = self.file.clone();
-        match source.fault() {
-            DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
-            DatabaseFault::Locked => CatalogError::Busy { path },
-            DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{AUDIT_FILE}: {source}") },
-            DatabaseFault::Unreachable | DatabaseFault::Other => CatalogError::Store(source),
-        }
+        error.of_database(&self.file, &AUDIT_FILE)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The errors of the catalog. Each has a stable snake_case `code()` that reaches every door unchanged.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::connection::DatabaseError;
+use crate::connection::{DatabaseError, DatabaseFault};
 
 /// What can go wrong in the catalog.
 #[derive(Debug, thiserror::Error)]
@@ -239,6 +240,19 @@ impl CatalogError {
         match is_full(&source) {
             true => CatalogError::StorageFull { detail: format!("{}: {source}", path.display()) },
             false => CatalogError::Io { path: path.to_owned(), source },
+        }
+    }
+
+    /// Says of an error of a database what it is of it: that it is damaged, locked, full or not there. `shown` is what it is called
+    /// where it is full.
+    pub(crate) fn of_database(self, path: &Path, shown: &dyn Display) -> Self {
+        let CatalogError::Store(source) = self else { return self };
+        match source.fault() {
+            DatabaseFault::Damaged => CatalogError::Corrupt { path: path.to_owned(), detail: source.to_string() },
+            DatabaseFault::Locked => CatalogError::Busy { path: path.to_owned() },
+            DatabaseFault::Unreachable => CatalogError::Unavailable { detail: source.to_string() },
+            DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{shown}: {source}") },
+            DatabaseFault::Other => CatalogError::Store(source),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 
-use crate::connection::{CACHED_STATEMENTS, DatabaseFault, PostgresServer, StoreConnection};
+use crate::connection::{CACHED_STATEMENTS, PostgresServer, StoreConnection};
 use crate::error::{CatalogError, Result};
 
 /// How long a statement waits for DuckDB's write lock.
@@ -69,15 +69,8 @@ impl CatalogPlace {
 
     /// Translates the database's errors of a damaged file, of a lock, of a full disk, and of a server that is not there.
     pub(super) fn named(&self, error: CatalogError) -> CatalogError {
-        let CatalogError::Store(source) = error else { return error };
         let path = self.shown();
-        match source.fault() {
-            DatabaseFault::Damaged => CatalogError::Corrupt { path, detail: source.to_string() },
-            DatabaseFault::Locked => CatalogError::Busy { path },
-            DatabaseFault::Unreachable => CatalogError::Unavailable { detail: source.to_string() },
-            DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{}: {source}", path.display()) },
-            DatabaseFault::Other => CatalogError::Store(source),
-        }
+        error.of_database(&path, &path.display())
     }
 }
 
