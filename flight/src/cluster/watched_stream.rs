@@ -81,7 +81,7 @@ fn speaks_tls(mut first: &[u8]) -> bool {
     if let [TLS_ALERT | TLS_HANDSHAKE, TLS_MAJOR_VERSION, ..] = first {
         return true;
     }
-    // Servers that know HTTP/2 say so in its frames, as ours do.
+    // Servers that know HTTP/2 may say so in its frames; ours answer the call.
     while let Some((header, rest)) = first.split_at_checked(FRAME_HEADER) {
         let [a, b, c, kind, ..] = *header else { return false };
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
