@@ -1,13 +1,14 @@
 //! What a session may do: every statement kind that DataFusion or its parser knows, sent through read-only mode and
 //! through role `read`, changes nothing; limits cut, stop and spill; dropping a stream stops its query.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use querent_catalog::{Principal, Role};
 use querent_engine::{Engine, EngineOptions, Limits, Session};
 use querent_tests::{wait_until, wait_until_memory_is_free};
+use tempfile::TempDir;
 
 use crate::sql::{admin, engine, rows};
 
@@ -334,11 +335,10 @@ async fn external_tables_stay_where_the_caller_may_read() {
     assert_eq!(rows(&admin(&engine), &own_files).await.unwrap_err().code(), "location_not_allowed");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn files_are_read_by_their_names_where_external_tables_may_be_made() {
+/// Returns an engine whose external tables may lie in one folder, that folder, and another one; each has a file `a.csv`.
+pub(crate) async fn engine_with_a_root() -> (TempDir, Engine, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let allowed = folder.path().join("allowed");
-    let outside = folder.path().join("outside");
+    let [allowed, outside] = ["allowed", "outside"].map(|name| folder.path().join(name));
     for dir in [&allowed, &outside] {
         std::fs::create_dir_all(dir).unwrap();
         std::fs::write(dir.join("a.csv"), "x\n7\n").unwrap();
@@ -346,6 +346,12 @@ async fn files_are_read_by_their_names_where_external_tables_may_be_made() {
     let mut options = EngineOptions::new(folder.path().join("data"));
     options.external_roots = vec![allowed.clone()];
     let engine = Engine::open_with(options).await.unwrap();
+    (folder, engine, allowed, outside)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_by_their_names_where_external_tables_may_be_made() {
+    let (folder, engine, allowed, outside) = engine_with_a_root().await;
     let inside = format!("SELECT x FROM '{}/a.csv'", allowed.display());
     let beyond = format!("SELECT x FROM read_csv('{}/a.csv')", outside.display());
     let own = format!("SELECT * FROM '{}/data/*.sqlite'", folder.path().display());

@@ -4,6 +4,7 @@ use querent_catalog::{Principal, Role};
 use querent_engine::{Engine, EngineOptions, Limits};
 
 use super::admin;
+use crate::policy::engine_with_a_root;
 use crate::sql::rows;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,15 +58,7 @@ async fn where_files_lie_is_told_to_administrators_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_of_some_databases_has_no_more_of_the_disk_than_a_writer() {
-    let folder = tempfile::tempdir().unwrap();
-    let (allowed, outside) = (folder.path().join("allowed"), folder.path().join("outside"));
-    for dir in [&allowed, &outside] {
-        std::fs::create_dir_all(dir).unwrap();
-        std::fs::write(dir.join("a.csv"), "x\n7\n").unwrap();
-    }
-    let mut options = EngineOptions::new(folder.path().join("data"));
-    options.external_roots = vec![allowed.clone()];
-    let engine = Engine::open_with(options).await.unwrap();
+    let (_folder, engine, allowed, outside) = engine_with_a_root().await;
     let some = Principal::new("some", Role::Admin).with_databases(["default"]);
     let some = engine.session(some, Limits::default());
     let inside = format!("SELECT x FROM '{}/a.csv'", allowed.display());
