@@ -129,4 +129,4 @@ pub(crate) use relations::MAX_PIVOT_COLUMNS;
 pub(crate) use resolved_names::{FileSources, PlanningScope, ResolvedNames, tables_named_in};
 pub use session_variables::SessionVariables;
 pub(crate) use shorthand::{query_from_table, query_of_items};
-pub(crate) use vector_search::UseVectorIndexes;
+pub(crate) use vector_search::{UseVectorIndexes, with_indexed_searches};

@@ -36,7 +36,7 @@ async fn engine_without_cache() -> (TempDir, Engine) {
 }
 
 /// Runs a statement with values; returns its cells in order, or the error's code and message.
-async fn answer(session: &Session, sql: &str, values: Vec<ScalarValue>) -> Result<Vec<Vec<String>>, String> {
+pub(crate) async fn answer(session: &Session, sql: &str, values: Vec<ScalarValue>) -> Result<Vec<Vec<String>>, String> {
     let found = async {
         let stream = session.sql_with_params(sql, values).await?;
         let schema = stream.schema();

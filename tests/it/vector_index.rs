@@ -4,10 +4,13 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, FixedSizeListArray, Float32Array};
+use arrow::datatypes::{DataType, Field};
 use querent_catalog::restore;
-use querent_engine::{Engine, Session, SessionVariables};
+use querent_engine::{Engine, ScalarValue, Session, SessionVariables};
 use querent_tests::wait_until;
 
+use crate::plan_cache::answer;
 use crate::policies::{caller, run};
 use crate::sql::{admin, engine, rows};
 
@@ -260,6 +263,47 @@ async fn a_known_statement_uses_an_index_that_came_after_it() {
         // What is worked out about the table in the background may have it planned once more.
         wait_until("the statement is known", async || !is_planned().await).await;
     }
+    engine.close().await.unwrap();
+}
+
+/// As [`near`], as the value of a parameter: of single precision, or as numbers come in JSON.
+fn near_value(id: usize, is_single: bool) -> ScalarValue {
+    let text = near(id);
+    let numbers = text.trim_matches(['[', ']']).split(", ").map(|number| number.parse::<f64>().unwrap());
+    if !is_single {
+        let items: Vec<ScalarValue> = numbers.map(ScalarValue::from).collect();
+        return ScalarValue::List(ScalarValue::new_list_nullable(&items, &DataType::Float64));
+    }
+    let item = Arc::new(Field::new_list_field(DataType::Float32, true));
+    let numbers: ArrayRef = Arc::new(numbers.map(|number| number as f32).collect::<Float32Array>());
+    ScalarValue::FixedSizeList(Arc::new(FixedSizeListArray::new(item, DIMENSION as i32, numbers, None)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_search_has_its_index_find_the_rows_of_each_vector() {
+    let (_folder, engine) = filled(3_000).await;
+    let (root, exact) = (admin(&engine), exact(&engine).await);
+    // One that reads so little that it misses rows: whoever misses the same has asked it.
+    run(&root, &["CREATE INDEX hasty ON t USING vector (v) WITH (metric = 'l2', probes = 1)"]).await;
+    let mut missed = 0;
+    for query in [
+        "SELECT id, kind FROM t ORDER BY l2_distance(v, {}) LIMIT 40",
+        "SELECT id, round(l2_distance({}, v), 4) AS d FROM t ORDER BY l2_distance({}, v), id LIMIT 40",
+        "SELECT l2_distance(v, {}) < 2, id FROM t WHERE kind < 7 ORDER BY l2_distance(v, {}) LIMIT 40",
+        "SELECT s.id FROM (SELECT id, l2_distance(v, {}) AS d FROM t) AS s WHERE s.d < 100 ORDER BY s.d LIMIT 40",
+    ] {
+        for is_single in [true, false] {
+            for id in (100..3_000).step_by(580) {
+                let known = query.replace("{}", "$1");
+                let literal = query.replace("{}", &near(id));
+                let found = answer(&root, &known, vec![near_value(id, is_single)]).await.unwrap();
+                assert_eq!(found, answer(&root, &literal, Vec::new()).await.unwrap(), "{literal}");
+                missed += usize::from(found != answer(&exact, &literal, Vec::new()).await.unwrap());
+            }
+        }
+    }
+    assert!(missed > 0);
+    assert!(engine.plan_cache().hits >= 32, "{:?}", engine.plan_cache());
     engine.close().await.unwrap();
 }
 

@@ -21,6 +21,7 @@ use crate::sql::kept_plans::{compares_parameters_only, kept_traits, takes_values
 use crate::sql::parameters::ParameterValues;
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::time_comparisons::settle_times;
+use crate::sql::with_indexed_searches;
 use crate::telemetry;
 
 /// The longest text of which the plan is kept.
@@ -160,7 +161,11 @@ impl Session {
         let Some(optimized) = &ready.optimized else { return Ok(plan) };
         let optimized = match values.is_empty() {
             true => optimized.clone(),
-            false => with_values(optimized, values, Some(&*self.engine.planning_state()))?,
+            false => {
+                let filled = with_values(optimized, values, Some(&*self.engine.planning_state()))?;
+                // A search finds its index once its vector is there.
+                with_indexed_searches(filled)?.data
+            }
         };
         Ok(plan.with_optimized(optimized, self.pushed_rows()))
     }

@@ -3,9 +3,10 @@
 //! A plan is kept where all that it reads is read when it is scanned: tables of the catalog and of the session. What was worked
 //! out while it was planned (series of numbers, system tables, vectors) is not kept.
 //!
-//! Values are put into an analysed or optimised plan only where they are compared with a column of their type. There nothing but
-//! the comparison depends on the value, so that the plan is the one that a literal in the same place has. Each comparison is
-//! simplified once its value is there, as the optimizer would have, so that scans prune by it.
+//! Values are put into an analysed or optimised plan only where they are compared with a column of their type, or are the vector
+//! to which distances are measured. There nothing but the comparison or the distance depends on the value, so that the plan is
+//! the one that a literal in the same place has. Each expression is simplified once its value is there, as the optimizer would
+//! have, so that scans prune by it and vector indexes find their rows.
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, LogicalPlan, Ope
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::catalog_table::{CatalogTable, KeptSource};
+use super::vector_search::is_distance;
 use crate::functions::EMBED;
 
 /// The most operators, expressions and columns of a plan that is kept.
@@ -127,14 +129,15 @@ impl KeptTraits {
     }
 }
 
-/// Returns whether every parameter of an analysed plan is compared with something of its type in a condition on rows, and is
-/// nowhere else.
+/// Returns whether every parameter of an analysed plan is compared with something of its type in a condition on rows, or is the
+/// vector of a distance in a condition, an order or a column, and is nowhere else.
 pub(crate) fn compares_parameters_only(plan: &LogicalPlan) -> bool {
     let mut holds = true;
     let visited = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             holds &= match node {
                 LogicalPlan::Filter(_) => is_comparison(expr),
+                LogicalPlan::Sort(_) | LogicalPlan::Projection(_) => !has_other_placeholder(expr),
                 _ => !has_placeholder(expr),
             };
             Ok(if holds { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
@@ -164,8 +167,8 @@ pub(crate) fn takes_values(plan: &LogicalPlan) -> bool {
     counted.is_ok() && of_tree.is_ok() && all == reached
 }
 
-/// Returns the plan with values in place of `$1`, `$2`, ... in its conditions; with a state, the conditions are simplified by
-/// them. Errors: those of a value that cannot be converted.
+/// Returns the plan with values in place of `$1`, `$2`, ... where it may have them; with a state, the expressions are simplified
+/// by them. Columns keep their names. Errors: those of a value that cannot be converted.
 pub(crate) fn with_values(
     plan: &LogicalPlan,
     values: &[ScalarValue],
@@ -186,23 +189,32 @@ pub(crate) fn with_values(
             None => None,
             Some(state) => Some(simplifier(&node, state)?),
         };
+        let has_names = matches!(node, LogicalPlan::Sort(_) | LogicalPlan::Projection(_));
         node.map_expressions(|expr| {
             if !has_placeholder(&expr) {
                 return Ok(Transformed::no(expr));
             }
+            // As where DataFusion binds values.
+            let name = (has_names && !matches!(expr, Expr::Alias(_))).then(|| expr.qualified_name());
             let bound = with_literals(expr, values)?;
             let bound = match &simplifier {
                 Some(simplifier) => simplifier.simplify(bound)?,
                 None => bound,
             };
-            Ok(Transformed::yes(bound))
+            Ok(Transformed::yes(match name {
+                Some((relation, name)) => bound.alias_qualified(relation, name),
+                None => bound,
+            }))
         })
     });
     replaced.data()
 }
 
 fn may_take_values(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_))
+    matches!(
+        node,
+        LogicalPlan::Filter(_) | LogicalPlan::TableScan(_) | LogicalPlan::Sort(_) | LogicalPlan::Projection(_)
+    )
 }
 
 fn holds_placeholder(node: &LogicalPlan) -> Result<bool> {
@@ -221,6 +233,7 @@ fn simplifier(node: &LogicalPlan, state: &SessionState) -> Result<ExprSimplifier
             Arc::new(DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?)
         }
         LogicalPlan::Filter(filter) => Arc::clone(filter.input.schema()),
+        LogicalPlan::Projection(projection) => Arc::clone(projection.input.schema()),
         other => Arc::clone(other.schema()),
     };
     let context = SimplifyContext::builder()
@@ -253,7 +266,7 @@ fn value_of<'v>(id: &str, values: &'v [ScalarValue]) -> Option<&'v ScalarValue> 
 /// Returns whether an expression is made of comparisons, as far as it has parameters.
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
-        expr if !has_placeholder(expr) => true,
+        expr if !has_other_placeholder(expr) => true,
         Expr::Not(inner) => is_comparison(inner),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
             is_comparison(left) && is_comparison(right)
@@ -262,13 +275,13 @@ fn is_comparison(expr: &Expr) -> bool {
             left,
             op: Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq,
             right,
-        }) => (is_value(left) && !has_placeholder(right)) || (is_value(right) && !has_placeholder(left)),
+        }) => (is_value(left) && !has_other_placeholder(right)) || (is_value(right) && !has_other_placeholder(left)),
         Expr::Between(Between { expr, low, high, .. }) => {
-            let is_bound = |bound: &Expr| is_value(bound) || !has_placeholder(bound);
-            !has_placeholder(expr) && is_bound(low) && is_bound(high)
+            let is_bound = |bound: &Expr| is_value(bound) || !has_other_placeholder(bound);
+            !has_other_placeholder(expr) && is_bound(low) && is_bound(high)
         }
         Expr::InList(InList { expr, list, .. }) => {
-            !has_placeholder(expr) && list.iter().all(|item| is_value(item) || !has_placeholder(item))
+            !has_other_placeholder(expr) && list.iter().all(|item| is_value(item) || !has_other_placeholder(item))
         }
         _ => false,
     }
@@ -286,6 +299,38 @@ fn is_value(expr: &Expr) -> bool {
             field.data_type().is_signed_integer() && type_of(expr).is_some_and(|from| from.is_signed_integer())
         }
         other => type_of(other).is_some_and(|known| known != DataType::Null),
+    }
+}
+
+/// Whether an expression has a parameter that is not the vector of a distance.
+fn has_other_placeholder(expr: &Expr) -> bool {
+    let mut found = false;
+    let visited = expr.apply(|part| {
+        if is_distance(part, is_vector) {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        found |= matches!(part, Expr::Placeholder(_));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    visited.is_err() || found
+}
+
+/// Whether an expression is a parameter that is a list of numbers, which may be converted to another such list.
+fn is_vector(expr: &Expr) -> bool {
+    let placeholder = match expr {
+        Expr::Cast(Cast { expr, field }) if is_list(field.data_type()) => expr.as_ref(),
+        other => other,
+    };
+    let Expr::Placeholder(Placeholder { field: Some(field), .. }) = placeholder else { return false };
+    is_list(field.data_type())
+}
+
+fn is_list(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            item.data_type().is_numeric()
+        }
+        _ => false,
     }
 }
 
@@ -312,6 +357,7 @@ mod tests {
     use datafusion::logical_expr::{LogicalPlanBuilder, cast, col, lit};
 
     use super::*;
+    use crate::sql::field_access::own_call;
 
     fn scan() -> LogicalPlanBuilder {
         let fields = [Field::new("id", DataType::Int32, true), Field::new("name", DataType::Utf8, true)];
@@ -366,6 +412,34 @@ mod tests {
             let ready = with_values(&ready, &values, Some(&state)).unwrap();
             assert!(!kept_traits(&ready, false).unwrap().has_parameters, "{ready}");
         }
+    }
+
+    #[test]
+    fn vectors_of_distances_are_put_in() {
+        let state = SessionStateBuilder::new().with_default_features().build();
+        let floats = || DataType::FixedSizeList(Arc::new(Field::new_list_field(DataType::Float32, true)), 2);
+        let fields = [Field::new("id", DataType::Int32, true), Field::new("v", floats(), true)];
+        let rows = MemTable::try_new(Arc::new(Schema::new(fields.to_vec())), vec![Vec::new()]).unwrap();
+        let source = provider_as_source(Arc::new(CatalogTable::temporary("t", Arc::new(rows))));
+        let distance = |vector: Expr| own_call("cosine_distance", vec![col("v"), vector]).unwrap();
+        let scan = || LogicalPlanBuilder::scan("t", Arc::clone(&source), None).unwrap();
+        let near = |vector: Expr| {
+            let sorted = scan().sort_with_limit([distance(vector.clone()).sort(true, false)], Some(3)).unwrap();
+            sorted.project([col("id"), distance(vector)]).unwrap().build().unwrap()
+        };
+        let numbers = ScalarValue::new_list_nullable(&[0.5_f64.into(), 2.0_f64.into()], &DataType::Float64);
+        let values = [ScalarValue::List(numbers)];
+        let open = near(parameter("$1", values[0].data_type()));
+        let exact = analysed(&state, open.clone().with_param_values(values.to_vec()).unwrap());
+        let open = analysed(&state, open);
+        assert!(compares_parameters_only(&open), "{open}");
+        assert_eq!(with_values(&open, &values, None).unwrap(), exact);
+        let ready = optimized(&state, open);
+        assert!(takes_values(&ready), "{ready}");
+        let ready = with_values(&ready, &values, Some(&state)).unwrap();
+        assert_eq!(ready.schema(), exact.schema());
+        assert!(!kept_traits(&ready, false).unwrap().has_parameters, "{ready}");
+        assert!(!is_distance(&distance(col("v")), is_vector));
     }
 
     #[test]

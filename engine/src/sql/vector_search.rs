@@ -32,13 +32,29 @@ impl OptimizerRule for UseVectorIndexes {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        plan.transform_down_with_subqueries(|node| match &node {
-            LogicalPlan::Sort(sort) => match indexed(sort)? {
-                Some(sort) => Ok(Transformed::yes(LogicalPlan::Sort(sort))),
-                None => Ok(Transformed::no(node)),
-            },
-            _ => Ok(Transformed::no(node)),
-        })
+        with_indexed_searches(plan)
+    }
+}
+
+/// Returns an optimised plan whose searches have a vector index find their rows, where one serves them.
+pub(crate) fn with_indexed_searches(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_down_with_subqueries(|node| match &node {
+        LogicalPlan::Sort(sort) => match indexed(sort)? {
+            Some(sort) => Ok(Transformed::yes(LogicalPlan::Sort(sort))),
+            None => Ok(Transformed::no(node)),
+        },
+        _ => Ok(Transformed::no(node)),
+    })
+}
+
+/// Returns whether an expression is the distance of a column to what `is_vector` says yes to.
+pub(super) fn is_distance(expr: &Expr, is_vector: impl Fn(&Expr) -> bool) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    match call.args.as_slice() {
+        [left, right] if metric_of(call.name()).is_some() => {
+            (column_of(left).is_some() && is_vector(right)) || (is_vector(left) && column_of(right).is_some())
+        }
+        _ => false,
     }
 }
 
@@ -131,14 +147,7 @@ impl Distance {
         if let (PLAIN_DOUBLE, [inner]) = (call.name(), call.args.as_slice()) {
             return Self::of(inner);
         }
-        let (metric, ascending) = match call.name() {
-            "array_distance" => (VectorMetric::L2, true),
-            "cosine_distance" => (VectorMetric::Cosine, true),
-            "cosine_similarity" => (VectorMetric::Cosine, false),
-            "inner_product" => (VectorMetric::Dot, false),
-            "negative_inner_product" => (VectorMetric::Dot, true),
-            _ => return None,
-        };
+        let (metric, ascending) = metric_of(call.name())?;
         let [left, right] = call.args.as_slice() else { return None };
         let (column, vector) = match (column_of(left), column_of(right)) {
             (Some(column), None) => (column, constant(right)?),
@@ -146,6 +155,18 @@ impl Distance {
             (Some(_), Some(_)) | (None, None) => return None,
         };
         Some(Self { metric, ascending, column, vector })
+    }
+}
+
+/// Returns the metric of a function, and whether near rows have the smaller values.
+fn metric_of(function: &str) -> Option<(VectorMetric, bool)> {
+    match function {
+        "array_distance" => Some((VectorMetric::L2, true)),
+        "cosine_distance" => Some((VectorMetric::Cosine, true)),
+        "cosine_similarity" => Some((VectorMetric::Cosine, false)),
+        "inner_product" => Some((VectorMetric::Dot, false)),
+        "negative_inner_product" => Some((VectorMetric::Dot, true)),
+        _ => None,
     }
 }
 
