@@ -85,6 +85,27 @@ async fn many_batches_arrive_whole_in_every_format() {
 }
 
 #[tokio::test]
+async fn arrays_are_lists() {
+    let server = TestServer::start(TestSettings::default()).await;
+    for (sql, params, rows) in [
+        ("SELECT $1 AS a, len($1) AS n", json!([[1, null, 3]]), json!([[[1, null, 3], 3]])),
+        ("SELECT $1 AS a, typeof($1) AS t", json!([["x", "y"]]), json!([[["x", "y"], "VARCHAR[]"]])),
+        ("SELECT list_sum($1) AS s, $2 AS b", json!([[1, 0.5, -3], [[1], [], null]]), json!([[-1.5, [[1], [], null]]])),
+        (
+            "SELECT value AS v FROM unnest($1) AS t(value) WHERE value = ANY($2)",
+            json!([[1, 2, 3], [2, 9]]),
+            json!([[2]]),
+        ),
+        ("SELECT array_distance([3, 4]::FLOAT[2], $1) AS d", json!([[0, 0]]), json!([[5.0]])),
+        ("SELECT array_distance([3, 4]::FLOAT[2], $1::FLOAT[2]) AS d", json!([[0.5, 4]]), json!([[2.5]])),
+    ] {
+        let body = json!({ "sql": sql, "params": params, "format": "json" });
+        let reply = server.send(server.http.post(server.url("/v1/query")).json(&body), None).await;
+        assert_eq!((reply.status, &reply.json()["rows"]), (200, &rows), "{sql}: {}", reply.text);
+    }
+}
+
+#[tokio::test]
 async fn csv_is_asked_for_in_three_ways_and_streamed() {
     let server = TestServer::start(TestSettings::default()).await;
     let sql = "SELECT 1 AS a, 'x,y' AS \"b \"\"c\"\"\", NULL AS d, 9007199254740993 AS big, TIMESTAMP '2024-01-02 03:04:05' AS t";
@@ -224,7 +245,9 @@ async fn bad_queries_have_different_codes() {
         (post().body(vec![0xff, 0xfe]), 400, "bad_encoding"),
         (post().header("content-type", json_type).body("{"), 400, "bad_request_body"),
         (post().json(&json!({ "sql": "SELECT 1", "maxrows": 1 })), 400, "bad_request_body"),
-        (post().json(&json!({ "sql": "SELECT $1", "params": [[1]] })), 400, "bad_parameter"),
+        (post().json(&json!({ "sql": "SELECT $1", "params": [{ "a": 1 }] })), 400, "bad_parameter"),
+        (post().json(&json!({ "sql": "SELECT $1", "params": [[1, "a"]] })), 400, "bad_parameter"),
+        (post().json(&json!({ "sql": "SELECT $1", "params": [[0.5, 9007199254740993_i64]] })), 400, "bad_parameter"),
         (post().header("content-type", "application/x-cypher").body("T"), 415, "unsupported_media_type"),
         (post().header("accept", "text/html").body("SELECT 1"), 406, "not_acceptable"),
         (post().header("x-database", "nowhere").body("SELECT 1"), 404, "database_not_found"),

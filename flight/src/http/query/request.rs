@@ -1,5 +1,6 @@
 //! Query requests: the statement, its parameters, its limits, and the format of the result.
 
+use arrow::datatypes::DataType;
 use axum::body::Body;
 use http::HeaderMap;
 use querent_engine::{Limits, ResultTypes, ScalarValue};
@@ -148,8 +149,18 @@ fn format(named: Option<&str>, headers: &HeaderMap) -> Result<ResultFormat, ApiE
     }
 }
 
-/// Converts a positional parameter. Numbers without a fraction are integers; strings are cast by SQL.
+/// Converts a positional parameter. Numbers without a fraction are integers; strings are cast by SQL; an array is a list, such as
+/// a vector.
 fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
+    scalar(value).map_err(|problem| {
+        let message = format!("parameter ${} {problem}", index + 1);
+        ApiError::new(ErrorCode::BadParameter, message)
+            .with_hint("a parameter is a text, a number, a boolean, null, or an array of values of one of these types")
+    })
+}
+
+/// Errors: what is wrong with the value.
+fn scalar(value: &Value) -> Result<ScalarValue, &'static str> {
     match value {
         Value::Null => Ok(ScalarValue::Null),
         Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),
@@ -159,9 +170,31 @@ fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
             .map(|value| ScalarValue::Int64(Some(value)))
             .or_else(|| number.as_u64().map(|value| ScalarValue::UInt64(Some(value))))
             .unwrap_or(ScalarValue::Float64(number.as_f64()))),
-        Value::Array(_) | Value::Object(_) => {
-            let message = format!("parameter ${} must be a text, a number, a boolean or null", index + 1);
-            Err(ApiError::new(ErrorCode::BadParameter, message))
+        Value::Array(items) => list(items),
+        Value::Object(_) => Err("is an object"),
+    }
+}
+
+/// A list of values of one type. Integers beside fractions are doubles, as all are in JSON, where that changes none of them.
+fn list(items: &[Value]) -> Result<ScalarValue, &'static str> {
+    /// Doubles have all integers up to this one, and its opposite.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MIXED: &str = "is an array of values of several types";
+    let has_fractions = items.iter().any(Value::is_f64);
+    let convert = |item: &Value| match item.as_f64().filter(|_| has_fractions) {
+        Some(number) if item.is_f64() || number.abs() < EXACT => Ok(ScalarValue::Float64(Some(number))),
+        Some(_) => Err("is an array of fractions and of integers that no double has"),
+        None => scalar(item),
+    };
+    let mut values = items.iter().map(convert).collect::<Result<Vec<_>, _>>()?;
+    let known = |value: &ScalarValue| Some(value.data_type()).filter(|_| !value.is_null());
+    let item_type = values.iter().find_map(known).unwrap_or(DataType::Null);
+    for value in &mut values {
+        if value.is_null() {
+            *value = ScalarValue::try_from(&item_type).map_err(|_| MIXED)?;
+        } else if value.data_type() != item_type {
+            return Err(MIXED);
         }
     }
+    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, &item_type)))
 }
