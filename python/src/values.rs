@@ -10,8 +10,8 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
-use querent_engine::ScalarValue;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use querent_engine::{ScalarValue, list_value};
 
 /// Where the microseconds of `01:02:03.000000` end.
 const MICROSECONDS_END: usize = 15;
@@ -145,6 +145,16 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     if value.is_instance(&value.py().import("decimal")?.getattr("Decimal")?)? {
         return decimal_parameter(value);
     }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let items = value.try_iter()?.map(|item| parameter(&item?)).collect::<PyResult<Vec<_>>>()?;
+        return list_value(items).map_err(|error| PyValueError::new_err(format!("a list parameter {error}")));
+    }
+    // Arrays of other libraries, such as NumPy's and Arrow's.
+    for method in ["tolist", "to_pylist"] {
+        if value.hasattr(method)? {
+            return parameter(&value.call_method0(method)?);
+        }
+    }
     // Integers of other libraries, such as NumPy's.
     if value.hasattr("__index__")? {
         return parameter(&value.call_method0("__index__")?);
@@ -154,7 +164,7 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
         return Ok(ScalarValue::Float64(Some(value.call_method0("__float__")?.extract()?)));
     }
     Err(PyTypeError::new_err(format!(
-        "a parameter may be None, bool, int, float, str, bytes, date, datetime, time or Decimal, not {}",
+        "a parameter may be None, bool, int, float, str, bytes, date, datetime, time, Decimal or a list of these, not {}",
         value.get_type().name()?
     )))
 }

@@ -85,6 +85,22 @@ for value in [
     back = db.sql("SELECT ? AS x", [value]).fetchall()[0][0]
     assert back == value and type(back) is type(value), (value, back)
 assert db.sql("SELECT typeof(?), ? - DATE '2024-12-01'", [day, day]).fetchall() == [("DATE", 30)]
+# A list, a tuple or an array is a list, such as the vector of a search.
+for value in [[1, None, 3], (1, None, 3), numpy.array([1, 2, 3]), ["a", "b"], [[0.5, 1], []], [day]]:
+    back = db.sql("SELECT ? AS x", [value]).fetchall()[0][0]
+    plain = value.tolist() if isinstance(value, numpy.ndarray) else value
+    assert back == list(plain), (value, back)
+near = db.sql(
+    "SELECT id FROM (VALUES (1, [3, 4]::FLOAT[2]), (2, [0, 1]::FLOAT[2])) AS t(id, v) ORDER BY array_distance(v, $1) LIMIT 1",
+    [numpy.array([0.1, 0.9], dtype="float32")],
+)
+assert near.fetchall() == [(2,)]
+for mixed in [[1, "a"], [0.5, 2**53 + 1]]:
+    try:
+        db.sql("SELECT ? AS x", [mixed])
+        raise AssertionError(f"{mixed} is no parameter")
+    except ValueError as error:
+        assert "a list parameter has" in str(error), error
 offset = datetime.timezone(datetime.timedelta(hours=2))
 instant = datetime.datetime(2024, 7, 1, 12, tzinfo=offset)
 assert db.sql("SELECT ? AS x", [instant]).fetchall() == [(instant,)]

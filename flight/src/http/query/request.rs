@@ -1,9 +1,8 @@
 //! Query requests: the statement, its parameters, its limits, and the format of the result.
 
-use arrow::datatypes::DataType;
 use axum::body::Body;
 use http::HeaderMap;
-use querent_engine::{Limits, ResultTypes, ScalarValue};
+use querent_engine::{Limits, ResultTypes, ScalarValue, list_value};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -153,14 +152,13 @@ fn format(named: Option<&str>, headers: &HeaderMap) -> Result<ResultFormat, ApiE
 /// a vector.
 fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
     scalar(value).map_err(|problem| {
-        let message = format!("parameter ${} {problem}", index + 1);
-        ApiError::new(ErrorCode::BadParameter, message)
+        ApiError::new(ErrorCode::BadParameter, format!("parameter ${} {problem}", index + 1))
             .with_hint("a parameter is a text, a number, a boolean, null, or an array of values of one of these types")
     })
 }
 
 /// Errors: what is wrong with the value.
-fn scalar(value: &Value) -> Result<ScalarValue, &'static str> {
+fn scalar(value: &Value) -> Result<ScalarValue, String> {
     match value {
         Value::Null => Ok(ScalarValue::Null),
         Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),
@@ -170,31 +168,10 @@ fn scalar(value: &Value) -> Result<ScalarValue, &'static str> {
             .map(|value| ScalarValue::Int64(Some(value)))
             .or_else(|| number.as_u64().map(|value| ScalarValue::UInt64(Some(value))))
             .unwrap_or(ScalarValue::Float64(number.as_f64()))),
-        Value::Array(items) => list(items),
-        Value::Object(_) => Err("is an object"),
-    }
-}
-
-/// A list of values of one type. Integers beside fractions are doubles, as all are in JSON, where that changes none of them.
-fn list(items: &[Value]) -> Result<ScalarValue, &'static str> {
-    /// Doubles have all integers up to this one, and its opposite.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    const MIXED: &str = "is an array of values of several types";
-    let has_fractions = items.iter().any(Value::is_f64);
-    let convert = |item: &Value| match item.as_f64().filter(|_| has_fractions) {
-        Some(number) if item.is_f64() || number.abs() < EXACT => Ok(ScalarValue::Float64(Some(number))),
-        Some(_) => Err("is an array of fractions and of integers that no double has"),
-        None => scalar(item),
-    };
-    let mut values = items.iter().map(convert).collect::<Result<Vec<_>, _>>()?;
-    let known = |value: &ScalarValue| Some(value.data_type()).filter(|_| !value.is_null());
-    let item_type = values.iter().find_map(known).unwrap_or(DataType::Null);
-    for value in &mut values {
-        if value.is_null() {
-            *value = ScalarValue::try_from(&item_type).map_err(|_| MIXED)?;
-        } else if value.data_type() != item_type {
-            return Err(MIXED);
+        Value::Array(items) => {
+            let items = items.iter().map(scalar).collect::<Result<_, _>>()?;
+            list_value(items).map_err(|error| error.to_string())
         }
+        Value::Object(_) => Err("is an object".to_owned()),
     }
-    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, &item_type)))
 }
