@@ -162,10 +162,13 @@ fn number_placeholders(tokens: &mut [TokenWithSpan]) -> Result<usize> {
 }
 
 /// Refuses a statement that would parse into a tree deeper than the engine walks, and returns how deep another may be. Lists
-/// (of columns, rows, arguments) do not deepen a tree, so a comma ends a chain; a bracket opens one of its own.
+/// (of columns, rows, arguments, branches of CASE) do not deepen a tree, so a comma or a WHEN ends a chain; a bracket and a CASE
+/// open one of their own.
 fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
-    let mut outer: Vec<(usize, JoinCounter)> = Vec::new();
-    let mut run = 0;
+    let mut outer: Vec<(ChainCounter, JoinCounter)> = Vec::new();
+    // The chains around each CASE, with the number of brackets that it is in.
+    let mut cases: Vec<(usize, ChainCounter)> = Vec::new();
+    let mut chain = ChainCounter::default();
     let mut joined = JoinCounter::default();
     let mut most_joined = 0;
     let mut marks = 0;
@@ -177,31 +180,70 @@ fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
         if most_joined > MAX_JOINED {
             return Err(EngineError::too_deep());
         }
+        let is_in_case = cases.last().is_some_and(|(brackets, _)| *brackets == outer.len());
         match &token.token {
             Token::Whitespace(_) => {}
-            Token::Comma | Token::SemiColon => run = 0,
+            Token::Comma | Token::SemiColon => chain = ChainCounter::default(),
             Token::LParen | Token::LBracket | Token::LBrace => {
-                outer.push((run + 1, std::mem::take(&mut joined)));
-                run = 0;
+                chain.tokens += 1;
+                outer.push((std::mem::take(&mut chain), std::mem::take(&mut joined)));
                 marks += 1;
             }
-            Token::RParen | Token::RBracket | Token::RBrace => (run, joined) = outer.pop().unwrap_or_default(),
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                (chain, joined) = outer.pop().unwrap_or_default();
+                cases.retain(|(brackets, _)| *brackets <= outer.len());
+            }
             Token::Minus | Token::Plus | Token::Tilde => {
-                run += 1;
+                chain.tokens += 1;
                 marks += 1;
             }
-            Token::Word(word) if matches!(word.keyword, Keyword::NOT | Keyword::CASE | Keyword::UNION) => {
-                run += 1;
-                marks += 1;
-            }
-            _ => run += 1,
+            Token::Word(word) => match word.keyword {
+                Keyword::CASE => {
+                    chain.tokens += 1;
+                    cases.push((outer.len(), std::mem::take(&mut chain)));
+                    marks += 1;
+                }
+                Keyword::WHEN | Keyword::THEN | Keyword::ELSE if is_in_case => chain = ChainCounter::default(),
+                Keyword::END if is_in_case => chain = cases.pop().map(|(_, chain)| chain).unwrap_or_default(),
+                Keyword::AND | Keyword::OR => chain.see_boolean(),
+                Keyword::NOT | Keyword::UNION => {
+                    chain.tokens += 1;
+                    marks += 1;
+                }
+                _ => chain.tokens += 1,
+            },
+            _ => chain.tokens += 1,
         }
-        if run > MAX_CHAIN_TOKENS {
+        if chain.length() > MAX_CHAIN_TOKENS {
             return Err(EngineError::too_deep());
         }
     }
     let chained = tokens.len() > MAX_CHAIN_TOKENS / 4 || most_joined > MANY_JOINED;
     Ok(if marks > SHALLOW_MARKS || chained { Nesting::Deep } else { Nesting::Shallow })
+}
+
+/// Counts how deep a chain of operators may be.
+#[derive(Debug, Default)]
+struct ChainCounter {
+    /// Its AND and OR.
+    booleans: usize,
+    /// Tokens since the last of them: what binds more closely is a tree of its own between two of them.
+    tokens: usize,
+}
+
+impl ChainCounter {
+    /// As of any other operator, a token for itself and one for what it takes.
+    const BOOLEAN_TOKENS: usize = 2;
+
+    fn see_boolean(&mut self) {
+        self.booleans += 1;
+        self.tokens = 0;
+    }
+
+    /// Returns the number of tokens that a chain of this depth has at least.
+    fn length(&self) -> usize {
+        self.booleans * Self::BOOLEAN_TOKENS + self.tokens
+    }
 }
 
 /// Counts how deep a statement nests, and what else the parser's time grows with.
@@ -307,8 +349,26 @@ mod tests {
         let listed_unions = format!("select 1, 1{}", " union all select 1, 1".repeat(700));
         let tables = format!("select 1 from t{}", ", t".repeat(300));
         let queries = format!("with a as (select 1){} select 1", ", b as (select 1)".repeat(300));
-        for text in [chain, unions, casts, parentheses, listed_unions, tables, queries] {
+        let ors = format!("select a = 1{}", " or a = 1".repeat(1_001));
+        let sums = format!("select a = 1 or a{} = 1", " + 1".repeat(1_000));
+        let case = format!("select case when a = 1{} then 1 end", " and b".repeat(1_001));
+        let after_case = format!("select case when a then 1 end{}", " + 1".repeat(1_001));
+        let cases = format!("select {} 1 {}", "case when a then".repeat(70), "end".repeat(70));
+        for text in
+            [chain, unions, casts, parentheses, listed_unions, tables, queries, ors, sums, case, after_case, cases]
+        {
             assert_eq!(refused(&text), "sql_plan_error");
+        }
+    }
+
+    #[test]
+    fn conditions_and_branches_may_be_many() {
+        let ors = format!("select 1 from t where a = 1{}", " or a = 2 and b between 1 and 2".repeat(300));
+        let branches =
+            format!("select case{} else (case when b then 1 end) end", " when a = 1 or b then 1 + 1".repeat(2_000));
+        let many = format!("select 1 from t where a = 1{}", " or a = 2".repeat(990));
+        for text in [ors, branches, many] {
+            assert!(parse_statement(&text).is_ok());
         }
     }
 
