@@ -39,6 +39,15 @@ pub(crate) fn plan_folded<S: ContextProvider>(
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
     expand_columns(scope, &mut statement)?;
+    plan_expanded(scope, statement, parameters)
+}
+
+/// As [`plan_folded`], for a statement whose columns are written out.
+pub(super) fn plan_expanded<S: ContextProvider>(
+    scope: &S,
+    mut statement: Statement,
+    parameters: &[Option<FieldRef>],
+) -> Result<LogicalPlan> {
     let mut applied = Vec::new();
     loop {
         let error = match plan_exactly(scope, statement.clone(), parameters) {

@@ -19,6 +19,7 @@ use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -27,7 +28,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, With,
 };
 
-use super::column_folding::plan_folded;
+use super::column_folding::plan_expanded;
 use super::shorthand::{number, query_of, select_star, taken};
 use super::syntax::{any_expr, count_nodes, visit_outermost_queries, visit_own_exprs};
 use crate::error::EngineError;
@@ -213,13 +214,12 @@ impl<S: ContextProvider> Expander<'_, S> {
     }
 
     fn select(&mut self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
-        let merged = self.expanded_select(select)?;
-        number_repeated(self, select, self.depth > 0)?;
-        Ok(merged)
+        self.queries_of_select(select)?;
+        self.own_columns(select, self.depth > 0)
     }
 
-    fn expanded_select(&mut self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
-        // Subqueries first, in FROM and in expressions; those of our own relations choose their columns themselves.
+    /// Expands subqueries, in FROM and in expressions; those of our own relations choose their columns themselves.
+    fn queries_of_select(&mut self, select: &mut Select) -> Result<()> {
         for tables in &mut select.from {
             self.relation(&mut tables.relation)?;
             for join in &mut tables.joins {
@@ -233,7 +233,17 @@ impl<S: ContextProvider> Expander<'_, S> {
             ControlFlow::Continue(())
         });
         select.from = from;
-        inside?;
+        inside
+    }
+
+    /// Expands what a SELECT says itself; its relations and subqueries were expanded before. `is_inner` as in [`number_repeated`].
+    fn own_columns(&self, select: &mut Select, is_inner: bool) -> Result<Vec<(String, Expr)>> {
+        let merged = self.written_out(select)?;
+        number_repeated(self, select, is_inner)?;
+        Ok(merged)
+    }
+
+    fn written_out(&self, select: &mut Select) -> Result<Vec<(String, Expr)>> {
         write_out_rows(self, select)?;
         write_out_struct_unnests(self, select);
         let merged = merge_columns(self, &mut select.from)?;
@@ -313,7 +323,9 @@ impl<S: ContextProvider> Expander<'_, S> {
         if from.is_empty() {
             return Ok(Vec::new());
         }
-        let plan = self.planned(query_of(SetExpr::Select(Box::new(select_star(from.to_vec())))))?;
+        let mut all = select_star(from.to_vec());
+        self.own_columns(&mut all, false)?;
+        let plan = self.planned(query_of(SetExpr::Select(Box::new(all))))?;
         let columns = plan.schema().iter().map(|(table, field)| {
             let ident = Ident::with_quote('"', field.name());
             let needs_table = match qualified {
@@ -332,7 +344,10 @@ impl<S: ContextProvider> Expander<'_, S> {
         Ok(columns.collect())
     }
 
-    fn planned(&self, query: Query) -> Result<datafusion::logical_expr::LogicalPlan> {
+    /// Plans a query that was expanded before, as the WITH queries were: to expand them once more for each query that
+    /// names them takes time that doubles with each.
+    fn planned(&self, mut query: Query) -> Result<LogicalPlan> {
+        write_out_distinct(&mut query);
         let mut joined: Option<With> = None;
         for with in &self.withs {
             let all = joined.get_or_insert_with(|| With { cte_tables: Vec::new(), ..with.clone() });
@@ -345,11 +360,11 @@ impl<S: ContextProvider> Expander<'_, S> {
         }
         let query = Query { with: joined.filter(|with| !with.cte_tables.is_empty()), ..query };
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
-        plan_folded(self.scope, statement, &[])
+        plan_expanded(self.scope, statement, &[])
     }
 
     /// Writes out aliases in WHERE, in HAVING and in the select list behind them.
-    fn aliases(&mut self, select: &mut Select) -> Result<()> {
+    fn aliases(&self, select: &mut Select) -> Result<()> {
         name_aggregates_in_having(select);
         let mut aliases: Vec<(String, Expr)> = Vec::new();
         let mut used = false;
