@@ -13,8 +13,11 @@ use super::fan_out::{query_of, selected_called};
 use super::limits::parse_projection;
 use super::nulls::far_sides;
 use super::{CheckKind, Checked, Finding};
-use crate::repair::{Scope, column_of, folded_words};
+use crate::repair::{Scope, column_of, folded_words, is_key};
 use crate::sql_text::quote_identifier;
+
+/// Aggregates that say what is typical of a group, whatever its size.
+const AVERAGES: [&str; 5] = ["avg", "mean", "median", "approx_median", "percentile_cont"];
 
 /// Looks for what the aggregates of a SELECT leave out, or weigh otherwise.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
@@ -33,7 +36,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 ("sum" | "avg" | "mean", false) if matches!(argument, Expr::BinaryOp { .. }) => {
                     half_null(checked, select, &scope, aggregate, argument).await
                 }
-                ("avg" | "mean", false) => average_of_averages(checked, select, &scope, argument).await,
+                ("sum" | "avg" | "mean", false) => match summed_key(checked, &scope, aggregate, argument) {
+                    Some(finding) => Some(finding),
+                    None => average_of_averages(checked, select, &scope, aggregate, argument).await,
+                },
                 ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
                 ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
                 _ => None,
@@ -99,11 +105,23 @@ async fn count_where(checked: &Checked<'_>, select: &Select, condition: &str) ->
     checked.rows(&sql, 1).await?.first()?.first().cloned()
 }
 
-/// Looks for an average over the averages of groups of different sizes.
+/// Finds `sum(id)`: numbers by which rows are told apart, and of which no sum means anything.
+fn summed_key(checked: &Checked<'_>, scope: &Scope, aggregate: &Function, argument: &Expr) -> Option<Finding> {
+    let (source, column, _) = column_of(scope, argument)?;
+    let table = source.table.as_ref()?;
+    let lower = column.to_lowercase();
+    let is_id =
+        lower == "id" || lower.ends_with("_id") || (lower.ends_with("id") && is_key(checked.at_hand, table, column));
+    let message = format!("`{table}.{column}` tells rows apart, and `{aggregate}` computes with it");
+    is_id.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Looks for an average, or a sum, over the averages or medians of groups of different sizes.
 async fn average_of_averages(
     checked: &Checked<'_>,
     select: &Select,
     scope: &Scope,
+    outer: &Function,
     argument: &Expr,
 ) -> Option<Finding> {
     let (source, column, _) = column_of(scope, argument)?;
@@ -111,7 +129,7 @@ async fn average_of_averages(
     let SetExpr::Select(inner) = query.body.as_ref() else { return None };
     let Expr::Function(averaged) = selected_called(inner, column)? else { return None };
     let is_grouped = matches!(&inner.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
-    if !is_grouped || !["avg", "mean"].contains(&averaged.name.to_string().to_lowercase().as_str()) {
+    if !is_grouped || !AVERAGES.contains(&averaged.name.to_string().to_lowercase().as_str()) {
         return None;
     }
     let mut sizes = inner.clone();
@@ -120,8 +138,8 @@ async fn average_of_averages(
     let with = checked.with_clause();
     let sql = format!("{with}SELECT 1 FROM ({sizes}) AS sizes HAVING count(DISTINCT n) > 1");
     let message = format!(
-        "`{averaged}` is of groups of different sizes, and their average counts each group the same; average the rows \
-         themselves where every row is to count the same"
+        "`{averaged}` is of groups of different sizes, and `{outer}` counts each group the same; compute it of the \
+         rows themselves where every row is to count the same"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
 }

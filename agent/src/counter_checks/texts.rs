@@ -20,6 +20,16 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     let scope = checked.scope();
     let mut findings = Vec::new();
     for comparison in comparisons(select) {
+        if let Expr::InList { expr, list, negated: false } = &comparison {
+            findings.extend(list.iter().find_map(|item| never_equal(expr, text_of(item)?, &comparison)));
+            continue;
+        }
+        if let Expr::Between { expr, low, high, .. } = &comparison {
+            if text_of(low).is_some_and(is_number) && text_of(high).is_some_and(is_number) {
+                findings.extend(ordered_as_text(checked, &scope, expr).await);
+            }
+            continue;
+        }
         let Expr::BinaryOp { left, op, right } = &comparison else {
             findings.extend(other_case(checked, &scope, &comparison).await);
             continue;
@@ -53,7 +63,7 @@ fn never_equal(call: &Expr, text: &str, comparison: &Expr) -> Option<Finding> {
         "upper" | "ucase" => text.to_uppercase(),
         _ => return None,
     };
-    let message = format!("`{comparison}` is true of no row, since `{call}` has no such letters; write '{turned}'");
+    let message = format!("`{comparison}`: no row is '{text}', since `{call}` has no such letters; write '{turned}'");
     (turned != text).then(|| Finding::new(CheckKind::Literal, message))
 }
 
@@ -112,7 +122,7 @@ fn comparisons(select: &Select) -> Vec<Expr> {
             use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
             let is_comparison = match expr {
                 Expr::BinaryOp { op, .. } => matches!(op, Eq | Gt | GtEq | Lt | LtEq),
-                Expr::Like { .. } => true,
+                Expr::Like { .. } | Expr::InList { .. } | Expr::Between { .. } => true,
                 _ => false,
             };
             if self.queries == 0 && is_comparison {

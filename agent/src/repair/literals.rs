@@ -223,6 +223,17 @@ impl VisitorMut for LiteralWriter<'_> {
                 }
                 *list = written;
             }
+            Expr::Case { operand: Some(column), conditions, .. } => {
+                let Some((key, false)) = self.column(column) else { return ControlFlow::Continue(()) };
+                for when in conditions {
+                    // One branch is of one value.
+                    if let Some(values) = text_of(&when.condition).and_then(|one| self.take(key.clone(), false, &one))
+                        && let [only] = values.as_slice()
+                    {
+                        when.condition = text(only);
+                    }
+                }
+            }
             Expr::Between { expr: column, low, high, .. } => {
                 let Some((key, true)) = self.column(column) else { return ControlFlow::Continue(()) };
                 for bound in [low, high] {
