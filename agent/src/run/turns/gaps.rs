@@ -151,13 +151,7 @@ impl Turns<'_> {
         tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
         self.add_values(&gaps, &tables, &mut vocabulary).await;
         gaps = gaps_of(&question, &vocabulary);
-        let mut missing = Vec::new();
-        for gap in std::mem::take(&mut gaps.asked) {
-            if !self.is_named_otherwise(&gap, &read).await {
-                missing.push(gap);
-            }
-        }
-        gaps.asked = missing;
+        self.leave_out_named_otherwise(&mut gaps.asked, &read).await;
         // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name.
         if uses_opaque_column(query, &read) {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
@@ -256,8 +250,12 @@ impl Turns<'_> {
         wanted.iter().zip(held).filter(|(_, is_held)| *is_held).map(|((word, _), _)| (*word).to_owned()).collect()
     }
 
-    /// Whether a name of the tables that were read means what is missing.
-    async fn is_named_otherwise(&self, gap: &AskedGap, read: &[TableInfo]) -> bool {
+    /// Takes out what a name of the tables that were read means. All texts are compared at once: a busy machine computes
+    /// some seventy vectors a second, and what is not computed in time is taken to be missing.
+    async fn leave_out_named_otherwise(&self, gaps: &mut Vec<AskedGap>, read: &[TableInfo]) {
+        if gaps.is_empty() {
+            return;
+        }
         let mut names: Vec<String> = Vec::new();
         for table in read {
             let own = std::iter::once(&table.name.table).chain(table.columns.iter().map(|column| &column.name));
@@ -266,16 +264,18 @@ impl Turns<'_> {
         names.sort_unstable();
         names.dedup();
         names.truncate(COMPARED_NAMES);
+        let texts_of = |gap: &AskedGap| -> Vec<String> {
+            let phrase = gap.phrase.to_lowercase();
+            let words = gap.words.iter().filter(|word| **word != phrase).cloned().collect::<Vec<String>>();
+            std::iter::once(phrase).chain(words).collect()
+        };
+        let texts: Vec<String> = gaps.iter().flat_map(texts_of).collect();
         let search = self.task.catalog.search();
-        let phrase = gap.phrase.to_lowercase();
-        let words = gap.words.iter().filter(|word| **word != phrase).cloned();
-        for text in std::iter::once(phrase.clone()).chain(words) {
-            let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&text, &names)).await.ok().flatten();
-            if near.unwrap_or_default().into_iter().any(|cosine| cosine >= SAME_MEANING) {
-                return true;
-            }
-        }
-        false
+        let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&texts, &names)).await.ok().flatten();
+        let Some(near) = near else { return };
+        let is_named =
+            |text: &String| texts.iter().zip(&near).any(|(known, cosine)| known == text && *cosine >= SAME_MEANING);
+        gaps.retain(|gap| !texts_of(gap).iter().any(is_named));
     }
 
     /// Returns tables that speak of what is missing, beside those that are known.
