@@ -55,6 +55,7 @@ impl AnnouncedOperation {
                 ]),
             average: has(&["average", "mean", "on avg"]),
             difference: is_by_number(&text)
+                || is_up_or_down(&text)
                 || has(&[
                     "more",
                     "less",
@@ -87,6 +88,9 @@ impl AnnouncedOperation {
                     "the rest",
                     "were not ",
                     "was not ",
+                    "are not ",
+                    "is not ",
+                    "spread",
                     "outsold",
                     "outnumber",
                     "beat",
@@ -108,7 +112,8 @@ impl AnnouncedOperation {
                 _ => None,
             },
             growth: has(&[
-                "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin", "up by", "down by",
+                "shrank", "shrunk", "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin",
+                "up by", "down by",
             ]),
             ratio: has_times_mark(&text)
                 || has(&[
@@ -143,6 +148,12 @@ impl AnnouncedOperation {
                 "fifths of",
                 "tenth of",
                 "tenths of",
+                "by a third",
+                "by a quarter",
+                "by a fifth",
+                "by a tenth",
+                "by one third",
+                "by one quarter",
             ]),
         }
     }
@@ -190,6 +201,16 @@ fn is_by_number(text: &str) -> bool {
     })
 }
 
+/// Whether a text says by how much something is up or down: `up 180 from the year before`.
+fn is_up_or_down(text: &str) -> bool {
+    [" up ", " down "].iter().any(|word| {
+        text.match_indices(word).any(|(at, found)| {
+            let behind = text[at + found.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+            behind.starts_with(|c: char| c.is_ascii_digit())
+        })
+    })
+}
+
 /// Whether a text says so many times as much: `4x`.
 fn has_times_mark(text: &str) -> bool {
     text.match_indices(['x', '×']).any(|(at, mark)| {
@@ -205,11 +226,18 @@ pub(super) struct WantedNumber<'a> {
     pub(super) rows: &'a [usize],
     /// The row that has changed and the one that it is compared with, where the sentence says so.
     pub(super) change: Option<(usize, usize)>,
+    /// Whether it is of percentage points, which are a difference and no share.
+    pub(super) is_points: bool,
 }
 
 impl WantedNumber<'_> {
     fn is_named(&self, cell: &NumberCell) -> bool {
         self.rows.is_empty() || self.rows.contains(&cell.reference.row)
+    }
+
+    /// Whether one cell may be the share of another: of the same row, or of one that the sentence names as well.
+    fn may_be_share(&self, left: &NumberCell, right: &NumberCell) -> bool {
+        !self.is_points && (self.rows.len() != 1 || left.reference.row == right.reference.row)
     }
 
     /// Whether an expression of two cells is of the rows that the sentence names: of both where it names several.
@@ -357,7 +385,7 @@ pub(super) fn expression_across<'r>(
     if of_several < 2 || cells.len() > MAX_ACROSS {
         return None;
     }
-    paired(&WantedNumber { number, rows: &[], change: None }, &cells, &announced, ShareScale::Unknown)
+    paired(&WantedNumber { number, rows: &[], change: None, is_points: false }, &cells, &announced, ShareScale::Unknown)
 }
 
 fn paired(
@@ -399,11 +427,11 @@ fn paired(
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
                     found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value, ShareScale::Unknown)
                 }),
-                (has_share && !announced.growth).then(|| {
+                (has_share && !announced.growth && wanted.may_be_share(left, right)).then(|| {
                     let value = 100.0 * left.value / right.value;
                     found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
                 }),
-                (has_share && announced.difference && is_change && is_directed).then(|| {
+                (has_share && announced.difference && is_change && is_directed && !wanted.is_points).then(|| {
                     let value = 100.0 * (left.value - right.value) / right.value;
                     let sql = format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)");
                     // `Fell by 25 %` says no sign.

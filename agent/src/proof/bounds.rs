@@ -40,6 +40,16 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "greater than",
             "higher than",
             "larger than",
+            "longer than",
+            "bigger than",
+            "taller than",
+            "older than",
+            "heavier than",
+            "faster than",
+            "warmer than",
+            "hotter than",
+            "deeper than",
+            "wider than",
             "over",
             "above",
             "exceeds",
@@ -51,7 +61,24 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "beyond",
         ],
     ),
-    (NumberBound::Below, &["less than", "fewer than", "lower than", "smaller than", "under", "below"]),
+    (
+        NumberBound::Below,
+        &[
+            "less than",
+            "fewer than",
+            "lower than",
+            "smaller than",
+            "shorter than",
+            "cheaper than",
+            "younger than",
+            "colder than",
+            "cooler than",
+            "lighter than",
+            "slower than",
+            "under",
+            "below",
+        ],
+    ),
     (NumberBound::About, &["about", "around", "approximately", "roughly", "circa", "approx", "some", "an estimated"]),
 ];
 
@@ -174,7 +201,8 @@ pub(super) fn bound_origin(
     sentence: &str,
 ) -> Option<ProofOrigin> {
     let denies = denies(sentence);
-    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some());
+    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some())
+        || (is_of_all(sentence) && aggregate_in(sentence).is_none());
     let rows: Vec<usize> = match named.is_empty() {
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
@@ -185,7 +213,9 @@ pub(super) fn bound_origin(
     }
     let is_of_rows = !named.is_empty() || denies || is_of_every_row || result.rows.len() < 2;
     let aggregate = (!is_of_rows).then(|| aggregate_in(sentence)).flatten();
-    columns_of(result, sentence).into_iter().find_map(|column| {
+    // `More than 70 % of the patients` is of no column of patients.
+    let columns = columns_of(result, if number.is_percent { "" } else { sentence });
+    columns.into_iter().find_map(|column| {
         if let Some(aggregate) = aggregate {
             return aggregate_origin(result, column, aggregate, bound, number);
         }
@@ -197,6 +227,12 @@ pub(super) fn bound_origin(
         };
         holds.then_some(origin)
     })
+}
+
+/// Whether a sentence says something of all: `all three vaccinate more than 70 %`. `Most of all` and `in all` do not.
+fn is_of_all(sentence: &str) -> bool {
+    let Some(at) = find_word(sentence, "all") else { return false };
+    !["in", "of", "at", "above"].contains(&last_words(&sentence[..at], 1).as_str())
 }
 
 /// What of all rows a bound is of.

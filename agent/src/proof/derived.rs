@@ -104,6 +104,15 @@ pub(super) fn derived_origin(
             if is_rest && number.is_percent && is_share(100.0 - share) {
                 return origin(format!("100.0e0 - {factor_text}{value:?}"), 100.0 - share);
             }
+            if is_one_in
+                && is_rest
+                && share < 100.0
+                && !number.is_percent
+                && number.stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
+            {
+                let expression = format!("100.0e0 / (100.0e0 - {factor_text}{value:?})");
+                return origin(expression, 100.0 / (100.0 - share));
+            }
             if is_one_in && share != 0.0 && !number.is_percent && number.stands_for(100.0 / share, ShareScale::Unknown)
             {
                 return origin(format!("100.0e0 / ({factor_text}{value:?})"), 100.0 / share);
@@ -121,6 +130,12 @@ pub(super) fn derived_origin(
         {
             let factor = column_unit / unit;
             if number.stands_for(value * factor, ShareScale::Unknown) {
+                return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
+            }
+            // `1 h 30 min` of 5400 seconds.
+            if let Some(whole) = unit_before(token, place.clause, dimension)
+                && (value * column_unit - whole - number.value * unit).abs() < 0.5 * unit
+            {
                 return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
             }
             // `37 minutes and 27 seconds`.
@@ -161,6 +176,17 @@ fn rest_of_sum(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
 /// Whether a token is the whole part of a value.
 fn is_whole_of(token: &TextToken, value: f64) -> bool {
     matches!(&token.kind, TextTokenKind::Number(number) if number.value == value.floor())
+}
+
+/// Returns what the number right before another is, with its own unit of the same dimension, in the least one: 3600 of
+/// `1 h 30 min`.
+fn unit_before(token: &TextToken, clause: &str, dimension: char) -> Option<f64> {
+    let tokens = tokens_in(clause);
+    let before = tokens.iter().filter(|one| one.end <= token.start).max_by_key(|one| one.end)?;
+    let TextTokenKind::Number(number) = &before.kind else { return None };
+    let (_, unit) = unit_behind(before, clause).filter(|(of, _)| *of == dimension)?;
+    let between = clause[before.end..token.start].split_whitespace().count();
+    (between <= 2).then_some(number.value * unit)
 }
 
 /// Returns the dimension and the size of the unit behind a number.

@@ -56,9 +56,29 @@ const GREATEST: [&str; 17] = [
 ];
 const LEAST: [&str; 10] =
     ["lowest", "smallest", "fewest", "shortest", "cheapest", "quietest", "weakest", "lightest", "minimum", "least"];
-const EITHER: [&str; 14] = [
-    "best", "worst", "warmest", "hottest", "coldest", "oldest", "youngest", "fastest", "slowest", "earliest", "latest",
-    "newest", "closest", "farthest",
+const EITHER: [&str; 22] = [
+    "finished last",
+    "finishes last",
+    "came last",
+    "comes last",
+    "ranks last",
+    "in last place",
+    "finished first",
+    "came first",
+    "best",
+    "worst",
+    "warmest",
+    "hottest",
+    "coldest",
+    "oldest",
+    "youngest",
+    "fastest",
+    "slowest",
+    "earliest",
+    "latest",
+    "newest",
+    "closest",
+    "farthest",
 ];
 /// Words behind `most` that mean how often something is.
 const OFTEN: [&str; 8] = ["common", "frequent", "popular", "visited", "used", "sold", "ordered", "expensive"];

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
+use super::claims::{claimed_origin, out_of_origin, score_origin};
 use super::derived::derived_origin;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
@@ -27,14 +28,23 @@ impl Prover {
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
         for result in self.results.iter().rev() {
+            if let Some(origin) = out_of_origin(result, token, place).or_else(|| score_origin(result, token, place)) {
+                return origin;
+            }
             let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
                 Some(row) => vec![row],
                 None => result.named_rows(place),
             };
-            let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
+            let candidates = result.cells().filter(|(row, column, _)| {
+                (labelled.is_empty() || labelled.contains(row)) && !result.is_other_extreme(*column, clause)
+            });
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
-                true => token.is_exactly(value),
+                // A percentage is no amount.
+                true => {
+                    token.is_exactly(value)
+                        && !(token.is_percent() && result.share_scale(*column) == ShareScale::Amount)
+                }
                 false => {
                     token.equals(value, result.share_scale(*column))
                         || token.is_loss_of(value, clause)
@@ -52,7 +62,8 @@ impl Prover {
                 && !is_bound
                 && found.is_none()
             {
-                let wanted = WantedNumber { number, rows: &compared, change: result.change_in(sentence) };
+                let change = result.change_in(sentence);
+                let wanted = WantedNumber { number, rows: &compared, change, is_points: token.is_of_points(clause) };
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -111,7 +122,8 @@ impl Prover {
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
-                let wanted = WantedNumber { number, rows: &rows, change: result.change_in(sentence) };
+                let change = result.change_in(sentence);
+                let wanted = WantedNumber { number, rows: &rows, change, is_points: token.is_of_points(clause) };
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -131,7 +143,8 @@ impl Prover {
             (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
             _ => None,
         };
-        rounded.or_else(|| self.between(token, place)).unwrap_or(ProofOrigin::Unproven)
+        let claimed = || self.results.iter().rev().find_map(|result| claimed_origin(result, token, place));
+        rounded.or_else(|| self.between(token, place)).or_else(claimed).unwrap_or(ProofOrigin::Unproven)
     }
 
     fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
