@@ -29,7 +29,7 @@ async fn years_and_months_are_all_of_their_days_and_words_are_texts() {
         ("created = '2018-03'", "literal", 2),
         ("created BETWEEN '2018-03' AND '2018-04'", "literal", 3),
         ("created BETWEEN '2018-03-10' AND '2018-03'", "literal", 1),
-        ("state = CA", "quotes", 2),
+        ("contestant = Bob", "quotes", 1),
     ] {
         let result = fixture.result_of(VOTES, &votes(condition)).await.result;
         assert_eq!(result["rows"], json!([{ "n": n }]), "{condition}: {result}");
