@@ -57,7 +57,8 @@ fn neighbours(text: &str, token: &TextToken, between: &[&str]) -> Option<(f64, f
 /// Returns what proves `nine out of ten`: a share that rounds to it, or what is left of one.
 pub(super) fn out_of_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let (part, whole) = neighbours(place.clause, token, &OUT_OF)?;
-    if whole < 2.0 || part >= whole {
+    // One in so many is told by the share itself.
+    if part < 2.0 || part >= whole {
         return None;
     }
     let (wanted, tolerance) = (100.0 * part / whole, 50.0 / whole);

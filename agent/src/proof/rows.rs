@@ -132,12 +132,15 @@ impl ProofRows {
     /// them: `the most expensive` is not of `avg_price`.
     pub(super) fn is_other_extreme(&self, column: usize, clause: &str) -> bool {
         const KINDS: [(&[&str], &[&str]); 3] = [
-            (&["max", "maximum", "highest", "most", "largest"], &["most", "highest", "largest", "maximum", "greatest"]),
+            (
+                &["max", "maximum", "highest", "most", "largest"],
+                &["most", "highest", "largest", "maximum", "greatest", "max", "oldest"],
+            ),
             (
                 &["min", "minimum", "lowest", "least", "smallest"],
-                &["cheapest", "lowest", "smallest", "minimum", "least"],
+                &["cheapest", "lowest", "smallest", "minimum", "least", "min", "youngest"],
             ),
-            (&["avg", "average", "mean"], &["average", "mean"]),
+            (&["avg", "average", "mean"], &["average", "mean", "avg"]),
         ];
         let kind_of = |column: &String| {
             let name = column.to_lowercase();
