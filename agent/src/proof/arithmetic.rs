@@ -28,8 +28,25 @@ enum ChangeDirection {
     Down,
 }
 
-const UP: [&str; 10] = ["grew", "rose", "increase", "growth", " gain", "up by", "higher", "more", "larger", "greater"];
-const DOWN: [&str; 9] = ["fell", "decrease", "drop", "declin", "down by", "lower", "fewer", "less", "smaller"];
+const UP: [&str; 14] = [
+    "grew", "rose", "increase", "growth", " gain", "up by", " up on", " up from", "higher", "more", "larger", "greater",
+    "mehr als", "más que",
+];
+const DOWN: [&str; 13] = [
+    "fell",
+    "decrease",
+    "drop",
+    "declin",
+    "down by",
+    " down on",
+    " down from",
+    "lower",
+    "fewer",
+    "less",
+    "smaller",
+    "weniger als",
+    "menos que",
+];
 /// Ends of a comparison: `older than`, `warmer than`.
 const COMPARES: &str = "er than ";
 
@@ -56,6 +73,7 @@ impl AnnouncedOperation {
             average: has(&["average", "mean", "on avg"]),
             difference: is_by_number(&text)
                 || is_up_or_down(&text)
+                || has_plus(&text)
                 || has(&[
                     "more",
                     "less",
@@ -103,6 +121,17 @@ impl AnnouncedOperation {
                     "differ",
                     "short of",
                     "lead of",
+                    "lead over",
+                    " up on",
+                    " up from",
+                    " down on",
+                    " down from",
+                    "mehr als",
+                    "weniger als",
+                    "más que",
+                    "menos que",
+                    "plus que",
+                    "moins que",
                     "leads by",
                     COMPARES,
                 ]),
@@ -111,10 +140,29 @@ impl AnnouncedOperation {
                 (false, true) => Some(ChangeDirection::Down),
                 _ => None,
             },
-            growth: has(&[
-                "shrank", "shrunk", "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin",
-                "up by", "down by",
-            ]),
+            growth: has_plus(&text)
+                || has(&[
+                    "shrank",
+                    "shrunk",
+                    "grew",
+                    "fell",
+                    "rose",
+                    "increase",
+                    "decrease",
+                    "growth",
+                    "drop",
+                    "declin",
+                    "up by",
+                    "down by",
+                    " up on",
+                    " up from",
+                    " down on",
+                    " down from",
+                    "mehr als",
+                    "weniger als",
+                    "más que",
+                    "menos que",
+                ]),
             ratio: has_times_mark(&text)
                 || has(&[
                     " to one",
@@ -198,6 +246,15 @@ fn is_by_number(text: &str) -> bool {
     text.match_indices(" by ").any(|(at, by)| {
         let behind = text[at + by.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
         behind.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a text says a change by its sign: `+1,260 orders`.
+fn has_plus(text: &str) -> bool {
+    text.match_indices('+').any(|(at, mark)| {
+        let is_begin = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let behind = text[at + mark.len()..].trim_start_matches(|c: char| "$€£¥ ".contains(c));
+        is_begin && behind.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 

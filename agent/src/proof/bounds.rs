@@ -30,9 +30,40 @@ pub(super) enum NumberBound {
 
 /// The longer phrases come before those that they end with.
 const PHRASES: [(NumberBound, &[&str]); 6] = [
-    (NumberBound::Nearly, &["nearly", "almost", "just under", "just below", "close to", "not quite", "just shy of"]),
-    (NumberBound::AtMost, &["at most", "no more than", "not more than", "up to", "a maximum of"]),
-    (NumberBound::AtLeast, &["at least", "no less than", "no fewer than", "not less than", "a minimum of"]),
+    (
+        NumberBound::Nearly,
+        &[
+            "nearly",
+            "almost",
+            "just under",
+            "just below",
+            "close to",
+            "not quite",
+            "just shy of",
+            "fast",
+            "knapp",
+            "beinahe",
+            "casi",
+            "presque",
+        ],
+    ),
+    (
+        NumberBound::AtMost,
+        &["at most", "no more than", "not more than", "up to", "a maximum of", "höchstens", "como máximo", "au plus"],
+    ),
+    (
+        NumberBound::AtLeast,
+        &[
+            "at least",
+            "no less than",
+            "no fewer than",
+            "not less than",
+            "a minimum of",
+            "mindestens",
+            "al menos",
+            "au moins",
+        ],
+    ),
     (
         NumberBound::Above,
         &[
@@ -59,6 +90,10 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "in excess of",
             "upwards of",
             "beyond",
+            "mehr als",
+            "über",
+            "más de",
+            "plus de",
         ],
     ),
     (
@@ -77,9 +112,31 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "slower than",
             "under",
             "below",
+            "weniger als",
+            "unter",
+            "menos de",
+            "moins de",
         ],
     ),
-    (NumberBound::About, &["about", "around", "approximately", "roughly", "circa", "approx", "some", "an estimated"]),
+    (
+        NumberBound::About,
+        &[
+            "about",
+            "around",
+            "approximately",
+            "roughly",
+            "circa",
+            "approx",
+            "some",
+            "an estimated",
+            "rund",
+            "etwa",
+            "ungefähr",
+            "unos",
+            "unas",
+            "environ",
+        ],
+    ),
 ];
 
 impl NumberBound {

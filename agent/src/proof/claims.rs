@@ -330,15 +330,18 @@ fn sum_of_named(
 ) -> Option<ProofOrigin> {
     const LEAST: f64 = 10.0;
     let before = last_words(&place.clause[..token.start], 1);
-    let is_of_all = ["the", "all", "these", "of"].contains(&before.as_str());
+    let is_part = is_part_of_number(token, place.clause);
+    let is_of_all = is_part || ["the", "all", "these", "of"].contains(&before.as_str());
     let named = result.labelled(place.sentence);
     let names_all = result.names_every_row(place.sentence);
     let is_each = ["each", "both", "respectively"].iter().any(|word| find_word(place.sentence, word).is_some());
-    let is_large = number.is_percent || (is_exact(number) && number.value >= LEAST);
+    let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
     if is_each || !is_large || !(named.len() > 1 || names_all || is_of_all) {
         return None;
     }
-    measured_columns(result, place.sentence).into_iter().find_map(|column| {
+    let mut columns = measured_columns(result, place.sentence);
+    columns.extend(measured_columns(result, "").into_iter().filter(|_| is_part));
+    columns.into_iter().find_map(|column| {
         let cells = result.numbers(column);
         let all: f64 = cells.iter().map(|(_, value)| *value).sum();
         let of_named: Vec<(usize, f64)> = cells.iter().copied().filter(|(row, _)| named.contains(row)).collect();
@@ -350,10 +353,19 @@ fn sum_of_named(
     })
 }
 
+/// Whether a number is the first of `9 of 500`.
+fn is_part_of_number(token: &TextToken, clause: &str) -> bool {
+    let Some(rest) = clause[token.end..].trim_start().strip_prefix("of ") else { return false };
+    let rest = rest.strip_prefix("the ").or_else(|| rest.strip_prefix("all ")).unwrap_or(rest);
+    rest.starts_with(|c: char| c.is_ascii_digit())
+}
+
 /// Finds the share that one column's total is of another's: `overall, 358 of 400 (89.5 %)`.
 fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let lower = place.sentence.to_lowercase();
-    let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word));
+    let numbers = tokens_in(place.sentence);
+    let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
+        || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
     if !number.is_percent || !is_of_all || result.rows.len() < 2 {
         return None;
     }

@@ -123,6 +123,16 @@ pub(super) fn derived_origin(
         if is_ratio && number.is_percent && is_share(100.0 * (value - 1.0)) {
             return origin(format!("100.0e0 * ({value:?} - 1)"), 100.0 * (value - 1.0));
         }
+        // `1 h 30 min` of 5400 seconds, `5 hours and 10 minutes` of 310 minutes.
+        if let Some((dimension, unit)) = unit
+            && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
+            && of_column == dimension
+            && let Some(whole) = unit_before(token, place, dimension)
+            && (value * column_unit - whole - number.value * unit).abs() < 0.5 * unit
+        {
+            let factor = column_unit / unit;
+            return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
+        }
         if let Some((dimension, unit)) = unit
             && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
             && of_column == dimension
@@ -130,12 +140,6 @@ pub(super) fn derived_origin(
         {
             let factor = column_unit / unit;
             if number.stands_for(value * factor, ShareScale::Unknown) {
-                return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
-            }
-            // `1 h 30 min` of 5400 seconds.
-            if let Some(whole) = unit_before(token, place.clause, dimension)
-                && (value * column_unit - whole - number.value * unit).abs() < 0.5 * unit
-            {
                 return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
             }
             // `37 minutes and 27 seconds`.
@@ -180,12 +184,13 @@ fn is_whole_of(token: &TextToken, value: f64) -> bool {
 
 /// Returns what the number right before another is, with its own unit of the same dimension, in the least one: 3600 of
 /// `1 h 30 min`.
-fn unit_before(token: &TextToken, clause: &str, dimension: char) -> Option<f64> {
-    let tokens = tokens_in(clause);
-    let before = tokens.iter().filter(|one| one.end <= token.start).max_by_key(|one| one.end)?;
+fn unit_before(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Option<f64> {
+    let start = place.offset + token.start;
+    let tokens = tokens_in(place.sentence);
+    let before = tokens.iter().filter(|one| one.end <= start).max_by_key(|one| one.end)?;
     let TextTokenKind::Number(number) = &before.kind else { return None };
-    let (_, unit) = unit_behind(before, clause).filter(|(of, _)| *of == dimension)?;
-    let between = clause[before.end..token.start].split_whitespace().count();
+    let (_, unit) = unit_behind(before, place.sentence).filter(|(of, _)| *of == dimension)?;
+    let between = place.sentence[before.end..start].split_whitespace().count();
     (between <= 2).then_some(number.value * unit)
 }
 

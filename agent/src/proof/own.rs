@@ -7,6 +7,7 @@ use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
 use super::claims::{claimed_origin, out_of_origin, score_origin};
 use super::derived::derived_origin;
+use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
@@ -16,8 +17,22 @@ use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
 const BEFORE_FOUND: [&str; 7] = ["are", "were", "had", "has", "have", "found", "counted"];
 
 impl Prover {
-    /// Returns what of the run itself proves a number or a date in its clause.
+    /// Returns what of the run itself proves a number or a date in its clause; `67.8 million` also of a column that is
+    /// called so, `population_millions`.
     pub(super) fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+        let own = self.own_origin_as_written(token, place);
+        let TextTokenKind::Number(number) = &token.kind else { return own };
+        if own != ProofOrigin::Unproven || !number.is_scaled {
+            return own;
+        }
+        let scale = self.results.iter().flat_map(|result| &result.columns).find_map(|name| scale_of_column(name));
+        let Some(scale) = scale else { return own };
+        let (value, tolerance) = (number.value / scale, number.tolerance / scale);
+        let kind = TextTokenKind::Number(WrittenNumber { value, tolerance, other: None, ..*number });
+        self.own_origin_as_written(&TextToken { kind, ..token.clone() }, place)
+    }
+
+    fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
         if let Some(month) = token.month().filter(|_| !self.has_days()) {
             return self.month_origin(token, month, place);
@@ -166,7 +181,17 @@ impl Prover {
     /// Returns what proves one of the two numbers of `between 40 and 50`.
     fn between(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let TextTokenKind::Number(number) = &token.kind else { return None };
-        let bound = bound_between(place.sentence, place.offset + token.start)?;
+        let start = place.offset + token.start;
+        let bound = bound_between(place.sentence, start)?;
+        // Where the other of the two is a value, so is this one.
+        let is_value = |other: &TextToken| {
+            let mut cells = self.results.iter().flat_map(|result| result.cells());
+            bound_between(place.sentence, other.start).is_some() && cells.any(|(_, _, value)| other.is_exactly(value))
+        };
+        let others = tokens::tokens_in(place.sentence);
+        if others.iter().any(|other| other.start != start && is_value(other)) {
+            return None;
+        }
         self.bound(bound, number, place)
     }
 
@@ -286,6 +311,11 @@ impl Prover {
     fn is_in_question(&self, token: &TextToken) -> bool {
         self.question.iter().any(|known| token.is_said_by(known)) || token.stands_in(&self.question_text)
     }
+}
+
+/// Returns what one of a column is in, by its name: a million of `population_millions` and `sales_in_million`.
+fn scale_of_column(name: &str) -> Option<f64> {
+    name.split(|c: char| !c.is_alphanumeric()).find_map(|word| scale_of(word).filter(|scale| *scale >= 1e3))
 }
 
 /// Whether a number is of all rows by the words before it: `the 3 methods`.

@@ -131,7 +131,9 @@ impl ProofRows {
     /// Whether a clause speaks of the most, the least or the mean, and a column of the only row is called as another of
     /// them: `the most expensive` is not of `avg_price`.
     pub(super) fn is_other_extreme(&self, column: usize, clause: &str) -> bool {
-        const KINDS: [(&[&str], &[&str]); 3] = [
+        const KINDS: [(&[&str], &[&str]); 5] = [
+            (&["median", "p50"], &["median"]),
+            (&["stddev", "std", "sd"], &["deviation"]),
             (
                 &["max", "maximum", "highest", "most", "largest"],
                 &["most", "highest", "largest", "maximum", "greatest", "max", "oldest"],
@@ -192,7 +194,8 @@ impl ProofRows {
                     Value::String(label) => label.clone(),
                     other => other.to_string(),
                 };
-                let other = value.as_str().into_iter().flat_map(other_number);
+                let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
+                let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
                 let month = month_of(value).map(|day| day.format("%B").to_string());
                 std::iter::once(label)
                     .chain(other)
@@ -296,6 +299,7 @@ impl ProofRows {
         }
         let labels = self.label_columns();
         let months: Vec<Option<NaiveDate>> = self.rows.iter().map(|row| row.first().and_then(month_of)).collect();
+        let quarters: Vec<Option<u32>> = self.rows.iter().map(|row| row.first().and_then(quarter_of)).collect();
         let is_called = |row: &usize| {
             let names = labels.iter().filter_map(|column| self.rows[*row].get(*column)?.as_str());
             let is_named = names.flat_map(other_number).any(|name| tokens::find_word(text, &name).is_some());
@@ -304,7 +308,11 @@ impl ProofRows {
                 // `May`, and no `may`.
                 is_only && has_word(text, &day.format("%B").to_string())
             });
-            is_named || is_of_month
+            let is_of_quarter = quarters[*row].is_some_and(|quarter| {
+                let is_only = quarters.iter().flatten().filter(|other| **other == quarter).count() == 1;
+                is_only && says_quarter(text, quarter)
+            });
+            is_named || is_of_month || is_of_quarter
         };
         (0..self.rows.len()).filter(is_called).collect()
     }
@@ -349,6 +357,21 @@ impl ProofRows {
         let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
         self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect()
     }
+}
+
+/// Returns the quarter that a name ends with: of `2024-Q3`.
+fn quarter_of(value: &Value) -> Option<u32> {
+    let (before, quarter) = value.as_str()?.rsplit_once(['Q', 'q'])?;
+    let is_apart = !before.ends_with(char::is_alphanumeric) && !before.is_empty();
+    quarter.parse().ok().filter(|quarter| is_apart && (1..=4).contains(quarter))
+}
+
+/// Whether a text speaks of a quarter: `Q3`, `the third quarter`.
+fn says_quarter(text: &str, quarter: u32) -> bool {
+    const WORDS: [&str; 4] = ["first quarter", "second quarter", "third quarter", "fourth quarter"];
+    let words = usize::try_from(quarter).ok().and_then(|quarter| WORDS.get(quarter.checked_sub(1)?));
+    tokens::find_word(text, &format!("Q{quarter}")).is_some()
+        || words.is_some_and(|words| tokens::find_word(text, words).is_some())
 }
 
 /// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
