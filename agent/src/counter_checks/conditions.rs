@@ -1,9 +1,10 @@
 //! Conditions that read otherwise than they bind: `a OR b AND c`, where AND binds first, `x <> 1 OR x <> 2`, which is
-//! true of every row, and `x = 1 AND x = 2`, which is true of none.
+//! true of every row, `x = 1 AND x = 2` and `x BETWEEN 9 AND 1`, which are true of none. Also windows in no order, of
+//! which `lag` takes any row.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Visit, Visitor};
+use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Value, Visit, Visitor, WindowType};
 
 use super::{CheckKind, Finding};
 
@@ -13,6 +14,7 @@ pub(super) fn check(select: &Select) -> Vec<Finding> {
     let _: ControlFlow<()> = Visit::visit(&select.selection, &mut finder);
     let _: ControlFlow<()> = Visit::visit(&select.having, &mut finder);
     finder.found.truncate(1);
+    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut WindowFinder(&mut finder.found));
     finder.found
 }
 
@@ -42,6 +44,55 @@ impl Visitor for ConditionFinder {
             if *op == BinaryOperator::Or {
                 self.found.extend(binds_first(left, right).or_else(|| binds_first(right, left)));
             }
+        }
+        if self.queries == 0
+            && let Expr::Between { negated: false, low, high, .. } = expr
+            && is_before(high, low)
+        {
+            let message = format!("`{expr}` is true of no row: its first bound is beyond its second");
+            self.found.push(Finding::new(CheckKind::Condition, message));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a constant comes before another one.
+fn is_before(one: &Expr, other: &Expr) -> bool {
+    let constant = |expr: &Expr| match expr {
+        Expr::Value(value) => Some(value.value.clone()),
+        Expr::TypedString(typed) => Some(typed.value.value.clone()),
+        _ => None,
+    };
+    match (constant(one), constant(other)) {
+        (Some(Value::Number(one, _)), Some(Value::Number(other, _))) => {
+            let numbers = (one.parse::<f64>(), other.parse::<f64>());
+            matches!(numbers, (Ok(one), Ok(other)) if one < other)
+        }
+        // Days are ordered as their texts are.
+        (Some(Value::SingleQuotedString(one)), Some(Value::SingleQuotedString(other))) => {
+            let is_day = |text: &str| text.len() >= 10 && text.starts_with(|c: char| c.is_ascii_digit());
+            is_day(&one) && is_day(&other) && one < other
+        }
+        _ => false,
+    }
+}
+
+/// Looks for `lag(x) OVER ()`.
+struct WindowFinder<'f>(&'f mut Vec<Finding>);
+
+impl Visitor for WindowFinder<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        const ORDERED: [&str; 7] = ["lag", "lead", "first_value", "last_value", "nth_value", "rank", "dense_rank"];
+        if let Expr::Function(function) = expr
+            && let Some(WindowType::WindowSpec(window)) = &function.over
+            && window.order_by.is_empty()
+            && window.window_name.is_none()
+            && ORDERED.contains(&function.name.to_string().to_lowercase().as_str())
+        {
+            let message = format!("`{expr}` has no ORDER BY in its window: which row it takes is any");
+            self.0.push(Finding::new(CheckKind::Limit, message));
         }
         ControlFlow::Continue(())
     }

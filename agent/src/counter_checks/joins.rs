@@ -24,8 +24,91 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     let conditions = conditions(select);
     let mut findings = by_other_columns(checked, &scope, &conditions);
     findings.extend(conditions.iter().filter_map(|condition| in_other_columns(checked, &scope, condition)));
+    findings.extend(conditions.iter().filter_map(|condition| exists_of_any(checked, &scope, condition)));
+    findings.extend(pairs_twice(&scope, select, &conditions));
     findings.extend(unjoined(checked, select, &scope, &conditions).await);
     findings
+}
+
+/// Finds `EXISTS (SELECT ...)` of a query that says nothing of the row: it is true of all of them or of none.
+fn exists_of_any(checked: &Checked<'_>, scope: &Scope, condition: &Expr) -> Option<Finding> {
+    struct OuterFinder<'s> {
+        scope: &'s Scope,
+        inner: &'s Scope,
+        names_outer: bool,
+    }
+    impl Visitor for OuterFinder<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.names_outer |= match expr {
+                Expr::CompoundIdentifier(parts) => {
+                    let qualifier = parts.len().checked_sub(2).and_then(|at| parts.get(at));
+                    qualifier.is_none_or(|name| self.scope.source(&name.value).is_some())
+                }
+                // What the subquery does not have is of the query around, or of one within.
+                Expr::Identifier(_) => column_of(self.inner, expr).is_none(),
+                _ => false,
+            };
+            ControlFlow::Continue(())
+        }
+    }
+    let subquery = match condition {
+        Expr::Exists { subquery, .. } => subquery,
+        Expr::UnaryOp { expr, .. } => match expr.as_ref() {
+            Expr::Exists { subquery, .. } => subquery,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let mut scopes = checked.scopes();
+    scopes.enter_query(subquery);
+    let inner = scopes.stack.pop()?;
+    if scope.sources.is_empty() || inner.sources.is_empty() || inner.sources.iter().any(|one| one.columns.is_none()) {
+        return None;
+    }
+    let mut finder = OuterFinder { scope, inner: &inner, names_outer: false };
+    let _: ControlFlow<()> = subquery.visit(&mut finder);
+    let message = format!("`{condition}` says nothing of the row, and is true of all rows or of none");
+    (!finder.names_outer).then(|| Finding::new(CheckKind::Condition, message))
+}
+
+/// Finds pairs of rows of one table that come twice, once in each order: `a.id <> b.id`.
+fn pairs_twice(scope: &Scope, select: &Select, conditions: &[&Expr]) -> Option<Finding> {
+    let same_column = |left: &Expr, right: &Expr| {
+        let (one, other) = (table_column(scope, left)?, table_column(scope, right)?);
+        (one.0 != other.0 && one.1 == other.1).then_some((one.0, other.0))
+    };
+    let differs = |condition: &&Expr| match *condition {
+        Expr::BinaryOp { left, op: BinaryOperator::NotEq, right } => same_column(left, right),
+        _ => None,
+    };
+    let (one, other) = conditions.iter().find_map(differs)?;
+    let place = |name: &str| scope.sources.iter().position(|source| source.name == name);
+    let pair = [place(one)?, place(other)?];
+    let names_both = |expr: &Expr| {
+        let found = sources_in(scope, expr);
+        pair.iter().all(|at| found.contains(at))
+    };
+    // What else joins the two is the same both ways.
+    let is_mutual = |condition: &Expr| match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+            same_column(left, right).is_some()
+        }
+        _ => false,
+    };
+    let are_mutual = conditions.iter().all(|condition| !names_both(condition) || is_mutual(condition));
+    let selected: Vec<usize> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(sources_in(scope, expr)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let lists_both = pair.iter().all(|at| selected.contains(at)) && !is_aggregated(select);
+    let message = "each pair of rows comes twice, once in each order; write `<` in the place of `<>`";
+    (are_mutual && lists_both).then(|| Finding::new(CheckKind::Join, message))
 }
 
 /// Returns what must hold of each row: the parts of ON and of WHERE.

@@ -5,8 +5,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    SelectItem, SetExpr, Visit, Visitor,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Query, Select, SelectItem, SetExpr, Visit, Visitor,
 };
 
 use super::fan_out::{query_of, selected_called};
@@ -127,9 +127,13 @@ async fn average_of_averages(
     let (source, column, _) = column_of(scope, argument)?;
     let query = query_of(checked.query, select, &source.name)?;
     let SetExpr::Select(inner) = query.body.as_ref() else { return None };
-    let Expr::Function(averaged) = selected_called(inner, column)? else { return None };
+    let averaged = selected_called(inner, column)?;
+    let is_average = match averaged {
+        Expr::Function(function) => AVERAGES.contains(&function.name.to_string().to_lowercase().as_str()),
+        other => is_ratio(other),
+    };
     let is_grouped = matches!(&inner.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
-    if !is_grouped || !AVERAGES.contains(&averaged.name.to_string().to_lowercase().as_str()) {
+    if !is_grouped || !is_average {
         return None;
     }
     let mut sizes = inner.clone();
@@ -142,6 +146,17 @@ async fn average_of_averages(
          rows themselves where every row is to count the same"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Whether an expression divides one aggregate by another: a share of each group.
+fn is_ratio(expr: &Expr) -> bool {
+    let is_aggregate = |expr: &Expr| expr.to_string().to_lowercase().contains("count(") || !aggregates(expr).is_empty();
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Divide, right } => is_aggregate(left) && is_aggregate(right),
+        Expr::BinaryOp { left, right, .. } => is_ratio(left) || is_ratio(right),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_ratio(inner),
+        _ => false,
+    }
 }
 
 /// Looks for values that several rows of a table have, and that a sum of distinct values counts once.

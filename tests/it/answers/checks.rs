@@ -214,7 +214,7 @@ const CASES: &[(&str, &[&str])] = &[
     // Limits.
     ("WITH few AS (SELECT amount FROM shop.orders LIMIT 2) SELECT sum(amount) AS s FROM few", &["limit"]),
     ("SELECT name FROM shop.customers WHERE id IN (SELECT customer_id FROM shop.orders LIMIT 2)", &["limit"]),
-    ("SELECT name FROM shop.customers WHERE EXISTS (SELECT 1 FROM shop.orders LIMIT 1)", &[]),
+    ("SELECT name FROM shop.customers WHERE EXISTS (SELECT 1 FROM shop.orders LIMIT 1)", &["condition"]),
     ("SELECT id FROM shop.orders LIMIT 2", &["limit"]),
     ("SELECT id FROM shop.orders ORDER BY id LIMIT 2", &[]),
     ("SELECT id FROM shop.orders ORDER BY amount DESC LIMIT 1", &["limit"]),
@@ -265,6 +265,26 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT name FROM shop.staff WHERE town = 'Rome' AND pay > 5 OR town = 'Oslo' AND pay > 3", &[]),
     ("SELECT name FROM shop.staff WHERE town <> 'Rome' OR town <> 'Oslo'", &["condition"]),
     ("SELECT name FROM shop.staff WHERE town <> 'Rome' AND town <> 'Paris'", &["literal"]),
+    ("SELECT name FROM shop.staff WHERE pay BETWEEN 9 AND 2", &["condition"]),
+    ("SELECT name FROM shop.staff WHERE pay BETWEEN 2 AND 9", &[]),
+    ("SELECT name FROM shop.stores WHERE EXISTS (SELECT 1 FROM shop.staff WHERE pay > 8)", &["condition"]),
+    (
+        "SELECT name FROM shop.stores s WHERE EXISTS (SELECT 1 FROM shop.staff f WHERE f.store_id = s.id AND pay > 8)",
+        &[],
+    ),
+    (
+        "SELECT a.name, b.name AS other FROM shop.staff a JOIN shop.staff b ON a.town = b.town WHERE a.id <> b.id",
+        &["join"],
+    ),
+    ("SELECT a.name, b.name AS other FROM shop.staff a JOIN shop.staff b ON a.town = b.town WHERE a.id < b.id", &[]),
+    ("SELECT name, lag(pay) OVER () AS before FROM shop.staff", &["limit"]),
+    ("SELECT name, lag(pay) OVER (ORDER BY id) AS before FROM shop.staff", &[]),
+    ("SELECT to_char(placed, '%d/%m/%Y') AS d, count(*) AS n FROM shop.visits GROUP BY d ORDER BY d", &["text"]),
+    ("SELECT to_char(placed, '%Y-%m') AS m, count(*) AS n FROM shop.visits GROUP BY m ORDER BY m", &[]),
+    (
+        "SELECT avg(p) AS a FROM (SELECT store_id, 1.0 * sum(pay) / count(*) AS p FROM shop.staff GROUP BY store_id) AS t",
+        &["average"],
+    ),
     // Ties that a rank has, and nulls that are compared with.
     ("SELECT name FROM shop.stores ORDER BY takings DESC FETCH FIRST 1 ROWS ONLY", &["limit"]),
     ("SELECT name FROM shop.stores ORDER BY takings DESC LIMIT 1 OFFSET 1", &["limit"]),
