@@ -143,12 +143,16 @@ impl Vocabulary {
         }
         let length = lower.chars().count();
         let singular = without_plural(lower);
-        // `Mgr` is a manager, and so the boss.
+        // `Mgr` is a manager, and so the boss. Three letters are in many a long word.
         let others = synonyms(&stem);
+        let is_likely = |known: &str, other: &str| {
+            (known.len() + 2..=2 * known.len() + 2).contains(&other.len())
+                && known.chars().last() == other.chars().last()
+        };
         let is_short_for_other = |known: &String| {
             known.len() >= MIN_ABBREVIATION
                 && is_without_vowels(known)
-                && others.iter().any(|other| other.len() >= known.len() + 2 && is_short_for(known, other))
+                && others.iter().any(|other| is_likely(known, other) && is_short_for(known, other))
         };
         if !others.is_empty() && self.words.iter().any(is_short_for_other) {
             return true;

@@ -277,8 +277,8 @@ const CASES: &[(&str, &[&str])] = &[
         &["join"],
     ),
     ("SELECT a.name, b.name AS other FROM shop.staff a JOIN shop.staff b ON a.town = b.town WHERE a.id < b.id", &[]),
-    ("SELECT name, lag(pay) OVER () AS before FROM shop.staff", &["limit"]),
-    ("SELECT name, lag(pay) OVER (ORDER BY id) AS before FROM shop.staff", &[]),
+    ("SELECT name, lag(pay) OVER () AS prior FROM shop.staff", &["limit"]),
+    ("SELECT name, lag(pay) OVER (ORDER BY id) AS prior FROM shop.staff", &[]),
     ("SELECT to_char(placed, '%d/%m/%Y') AS d, count(*) AS n FROM shop.visits GROUP BY d ORDER BY d", &["text"]),
     ("SELECT to_char(placed, '%Y-%m') AS m, count(*) AS n FROM shop.visits GROUP BY m ORDER BY m", &[]),
     (
