@@ -82,12 +82,12 @@ async fn nulls_first(checked: &Checked<'_>, select: &Select) -> Option<Finding> 
 
 /// Which rows of all a query keeps.
 #[derive(Debug, Clone, Copy)]
-struct KeptRows {
+struct RowWindow {
     offset: usize,
     limit: usize,
 }
 
-impl KeptRows {
+impl RowWindow {
     /// Returns the place after the last of them.
     fn end(self) -> usize {
         self.offset.saturating_add(self.limit)
@@ -95,7 +95,7 @@ impl KeptRows {
 }
 
 /// Returns which rows a query keeps, where it says so by numbers.
-fn limit_of(query: &Query) -> Option<KeptRows> {
+fn limit_of(query: &Query) -> Option<RowWindow> {
     let number = |expr: &Expr| match expr {
         Expr::Value(value) => match &value.value {
             Value::Number(text, _) => text.parse::<usize>().ok(),
@@ -119,10 +119,10 @@ fn limit_of(query: &Query) -> Option<KeptRows> {
         Some(offset) => number(offset)?,
         None => 0,
     };
-    Some(KeptRows { offset, limit: number(limit.or(fetched)?)? })
+    Some(RowWindow { offset, limit: number(limit.or(fetched)?)? })
 }
 
-async fn has_more(checked: &Checked<'_>, query: &Query, place: KeptRows) -> bool {
+async fn has_more(checked: &Checked<'_>, query: &Query, place: RowWindow) -> bool {
     let mut whole = query.clone();
     whole.limit_clause = None;
     whole.fetch = None;
@@ -160,7 +160,7 @@ fn keeps_first(filter: &Expr) -> bool {
 
 /// Whether the last row of the limit and the one after it, or the first and the one before, are equal in what they are
 /// ordered by.
-async fn is_tied(checked: &Checked<'_>, select: &Select, place: KeptRows) -> bool {
+async fn is_tied(checked: &Checked<'_>, select: &Select, place: RowWindow) -> bool {
     let Some(OrderByKind::Expressions(parts)) = checked.query.order_by.as_ref().map(|order| &order.kind) else {
         return false;
     };

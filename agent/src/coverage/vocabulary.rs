@@ -147,7 +147,7 @@ impl Vocabulary {
         let others = synonyms(&stem);
         let is_likely = |known: &str, other: &str| {
             (known.len() + 2..=2 * known.len() + 2).contains(&other.len())
-                && known.chars().last() == other.chars().last()
+                && known.chars().next_back() == other.chars().next_back()
         };
         let is_short_for_other = |known: &String| {
             known.len() >= MIN_ABBREVIATION
