@@ -16,6 +16,9 @@ const YEARS: std::ops::Range<i32> = 1500..2200;
 /// Names of columns that hold what is expected.
 const EXPECTED: &str =
     "forecast prediction predicted plan planned expected projected projection schedule scheduled due target budget";
+/// Words in the names of texts, and of whole numbers, that may be times in another form.
+const TIME_TEXTS: &[&str] = &["date", "time", "year", "day", "month", "period", "season", "timestamp", "ts"];
+const TIME_NUMBERS: &[&str] = &["date", "time", "period", "timestamp", "ts"];
 
 /// A time that a question asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +116,7 @@ impl Turns<'_> {
                 columns.push(column.name.as_str());
                 continue;
             }
-            let others = if column.data_type.is_string() { TIME_TEXTS.as_slice() } else { TIME_NUMBERS.as_slice() };
+            let others = if column.data_type.is_string() { TIME_TEXTS } else { TIME_NUMBERS };
             if !column.data_type.is_temporal() && name_has(&column.name, others) {
                 return None;
             }
