@@ -132,6 +132,11 @@ impl Vocabulary {
         words.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
     }
 
+    /// Whether the data has one of some words, just as they are.
+    pub(crate) fn has_word(&self, words: &str) -> bool {
+        words.split_whitespace().any(|word| self.words.contains(word))
+    }
+
     /// Whether something of the data is called by a lowercase word.
     pub(crate) fn names(&self, lower: &str) -> bool {
         let stem = stem(lower);

@@ -14,11 +14,10 @@ const MOST_COLUMNS: usize = 8;
 /// Years that a number behind `in` is.
 const YEARS: std::ops::Range<i32> = 1500..2200;
 /// Names of columns that hold what is expected.
-const EXPECTED: &str =
-    "forecast prediction predicted plan planned expected projected projection schedule scheduled due target budget";
+const EXPECTED: &str = "forecast forecasts prediction predictions predicted planned expected projected projection scheduled due target budget";
 /// Words in the names of texts, and of whole numbers, that may be times in another form.
 const TIME_TEXTS: &[&str] = &["date", "time", "year", "day", "month", "period", "season", "timestamp", "ts"];
-const TIME_NUMBERS: &[&str] = &["date", "time", "period", "timestamp", "ts"];
+const TIME_NUMBERS: &[&str] = &["date", "time", "period", "season", "timestamp", "ts"];
 
 /// A time that a question asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +73,7 @@ impl Turns<'_> {
         vocabulary: &Vocabulary,
     ) -> Option<(String, String)> {
         let asked = asked_time(question)?;
-        if matches!(asked, AskedTime::Future(_)) && vocabulary.has_any(EXPECTED) {
+        if matches!(asked, AskedTime::Future(_)) && vocabulary.has_word(EXPECTED) {
             return None;
         }
         let mut spans: Vec<TimeSpan> = Vec::new();
@@ -111,7 +110,7 @@ impl Turns<'_> {
         };
         let mut columns = Vec::new();
         for column in &table.columns {
-            let is_year = column.data_type.is_integer() && name_has(&column.name, &["year", "yr", "season"]);
+            let is_year = column.data_type.is_integer() && name_has(&column.name, &["year", "yr"]);
             if is_time(&column.data_type) || is_year {
                 columns.push(column.name.as_str());
                 continue;
