@@ -2,12 +2,15 @@
 //! Each is a look at the syntax tree and, where that leaves a doubt, one cheap query as the caller. It speaks only
 //! when it has found something.
 
+mod conditions;
 mod dates;
 mod fan_out;
+mod joins;
 mod left_out;
 mod limits;
 mod nulls;
 mod numbers;
+mod repeats;
 mod texts;
 
 use std::ops::ControlFlow;
@@ -18,13 +21,15 @@ use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit, Visitor};
 
-use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
+use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, tables_read};
 
 /// How long all checks of one query may take, and one of them.
 const ALL_TIMEOUT: Duration = Duration::from_secs(3);
 const ONE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most that is said of one query.
 const MAX_FINDINGS: usize = 4;
+/// Relationships of the tables of one query.
+const MAX_RELATIONSHIPS: usize = 100;
 /// Queries within a query that are looked at, itself among them.
 const MAX_QUERIES: usize = 5;
 
@@ -48,6 +53,10 @@ pub(crate) enum CheckKind {
     Average,
     /// Numbers that are kept as texts are ordered as texts.
     Text,
+    /// Tables are joined by other columns than those that refer to each other, or not at all.
+    Join,
+    /// A condition is true of every row or of none, or binds otherwise than it reads.
+    Condition,
 }
 
 /// Something that a check has found.
@@ -68,6 +77,7 @@ struct Checked<'a> {
     session: &'a Session,
     query: &'a Query,
     known: &'a KnownTables,
+    at_hand: &'a TablesAtHand,
 }
 
 /// Returns the rows that a SELECT reads, from FROM to WHERE.
@@ -127,12 +137,17 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     let Some(parsed) = parse_query(sql) else { return Vec::new() };
     let Statement::Query(query) = &parsed.statement else { return Vec::new() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
+    let related = with_relationships(session, at_hand, sql).await;
+    let at_hand = &related;
     let mut findings = Vec::new();
     let checks = async {
         for (index, query) in queries_within(query).iter().enumerate() {
             let SetExpr::Select(select) = query.body.as_ref() else { continue };
-            let checked = Checked { session, query, known: &known };
+            let checked = Checked { session, query, known: &known, at_hand };
+            findings.extend(joins::check(&checked, select).await);
             findings.extend(fan_out::check(&checked, select).await);
+            findings.extend(repeats::check(&checked, select, index == 0 && rows > 1).await);
+            findings.extend(conditions::check(select));
             findings.extend(dates::check(&checked, select).await);
             findings.extend(nulls::check(&checked, select).await);
             findings.extend(left_out::check(&checked, select).await);
@@ -162,6 +177,18 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     }
     said.truncate(MAX_FINDINGS);
     said
+}
+
+/// Returns the tables at hand with the relationships of those that a query reads.
+async fn with_relationships(session: &Session, at_hand: &TablesAtHand, sql: &str) -> TablesAtHand {
+    let mut all = at_hand.clone();
+    let ids: Vec<i64> = tables_read(session, at_hand, sql).await.iter().map(|table| table.id).collect();
+    if ids.len() > 1 {
+        let relationships = session.engine().catalog().relationships();
+        let found = relationships.with_neighbors(session.principal(), &ids, MAX_RELATIONSHIPS).await;
+        all.relationships.extend(found.unwrap_or_default());
+    }
+    all
 }
 
 /// Returns a query and those within it, of WITH, FROM and conditions. What a check asks of one that depends on the query

@@ -15,7 +15,7 @@ use querent_catalog::TableInfo;
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
-use lexicon::{is_function_word, is_generic, is_opaque};
+use lexicon::{is_function_word, is_generic, is_of_taste, is_opaque};
 use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
@@ -84,6 +84,8 @@ pub(crate) struct QuestionGaps {
     pub(crate) names: Vec<String>,
     /// Other words.
     pub(crate) others: u32,
+    /// The words by which a judgement is asked for, which no data has.
+    pub(crate) judgement: Option<String>,
 }
 
 /// Something that is asked for and not there.
@@ -98,7 +100,7 @@ pub(crate) struct AskedGap {
 impl QuestionGaps {
     /// Whether what is asked for, or a name, is not there.
     pub(crate) fn is_any(&self) -> bool {
-        !self.asked.is_empty() || !self.names.is_empty()
+        !self.asked.is_empty() || !self.names.is_empty() || self.judgement.is_some()
     }
 }
 
@@ -121,10 +123,9 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     let words = &split.words;
     let explained = vocabulary.explained(words);
     let mut gaps = QuestionGaps::default();
-    let names_people = vocabulary.names_people();
     let mut taken = vec![false; words.len()];
     for phrase in phrases::asked_phrases(words) {
-        let missing = phrases::missing(&phrase, words, &explained, names_people);
+        let missing = phrases::missing(&phrase, words, &explained, vocabulary);
         let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
         if missing.is_empty() {
             continue;
@@ -144,7 +145,31 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     }
     let others = words.iter().zip(explained).zip(taken).filter(|((_, explained), taken)| !explained && !taken).count();
     gaps.others = u32::try_from(others).unwrap_or(u32::MAX);
+    gaps.judgement = judgement_in(words, vocabulary);
     gaps
+}
+
+/// Returns the words by which a question asks for a judgement: advice, an opinion, or what is a matter of taste, where
+/// the data has no ratings.
+fn judgement_in(words: &[SplitWord], vocabulary: &Vocabulary) -> Option<String> {
+    const ASKS: [&str; 8] = [
+        "should i",
+        "should we",
+        "you recommend",
+        "you think",
+        "you like",
+        "you prefer",
+        "your opinion",
+        "your advice",
+    ];
+    const RATINGS: &str = "rating rate stars review popularity likes sentiment opinion recommendation";
+    let pair = |pair: &[SplitWord]| format!("{} {}", pair[0].lower, pair[1].lower);
+    if let Some(asked) = words.windows(2).map(pair).find(|pair| ASKS.contains(&pair.as_str())) {
+        return Some(asked);
+    }
+    let is_judged = |word: &&SplitWord| is_of_taste(&word.lower) && !word.is_name && !vocabulary.names(&word.lower);
+    let word = words.iter().find(is_judged).filter(|_| !vocabulary.has_any(RATINGS))?;
+    Some(word.text.clone())
 }
 
 /// Returns the runs of words that are one name: capitals in a sentence, with what links them.

@@ -7,6 +7,8 @@
 
 mod arithmetic;
 mod bounds;
+mod claims;
+mod comparisons;
 mod dates;
 mod derived;
 mod earlier;
@@ -17,7 +19,7 @@ mod ranks;
 mod rows;
 mod tokens;
 
-use chrono::{Datelike, Weekday};
+use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -204,6 +206,11 @@ impl Prover {
 
     fn corrections(&self, sentence: &str) -> Vec<NumberCorrection> {
         let mut corrections = Vec::new();
+        // `Web and app brought 930`: of several names nobody knows whose the number should be.
+        let numbers = tokens_in(sentence).iter().filter(|token| matches!(token.kind, TextTokenKind::Number(_))).count();
+        if self.results.last().is_some_and(|result| result.labelled(sentence).len() > numbers) {
+            return corrections;
+        }
         for (clause, offset) in clauses(sentence) {
             let place = TokenPlace { clause, sentence, offset, before: "" };
             let tokens = tokens_in(clause);
@@ -262,7 +269,13 @@ impl Prover {
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
     fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
         let is_said = token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word));
-        is_said || token.is_beside(clause) || (token.is_quarter() && !self.has_days()) || self.is_of_column(token)
+        // `23 drivers, not 20`.
+        let is_denied = tokens::last_words(&clause[..token.start], 2) == "not";
+        is_said
+            || is_denied
+            || token.is_beside(clause)
+            || (token.is_quarter() && !self.has_days())
+            || self.is_of_column(token)
     }
 
     /// Whether a code is a part of a column's name: `p99` of `p99_ms`.
@@ -312,6 +325,19 @@ impl Prover {
                 let place = TokenPlace { clause, sentence, offset: clause_start, before };
                 let offset = sentence_start + clause_start;
                 of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
+            }
+            if let Some(result) = self.latest_rows() {
+                let rows = comparisons::wrong_rows(result, sentence);
+                let is_label = |link: &&mut ProofLink| match &link.origin {
+                    ProofOrigin::Cell { cell, .. } => rows.iter().any(|row| result.is_label_of(*row, cell)),
+                    _ => false,
+                };
+                of_sentence.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
+                for (start, end) in comparisons::wrong_texts(result, sentence) {
+                    of_sentence.retain(|known| known.text != sentence[start..end]);
+                    let (start, end) = (sentence_start + start, sentence_start + end);
+                    of_sentence.push(link(text, start, end, ProofOrigin::Unproven));
+                }
             }
             let wrong = names.as_ref().map(|names| names.wrong_names(sentence, &of_sentence)).unwrap_or_default();
             let unproven = |(start, end): (usize, usize)| {
@@ -370,9 +396,8 @@ impl Prover {
         if let Some(result) = self.latest_rows()
             && let Some(row) = wrong_extreme(result, clause, place.sentence)
         {
-            let labels = result.label_columns();
             let is_label = |link: &&mut ProofLink| match &link.origin {
-                ProofOrigin::Cell { cell, .. } => labels.iter().any(|column| *cell == result.cell(row, *column)),
+                ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
                 _ => false,
             };
             links.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
@@ -385,7 +410,8 @@ impl Prover {
     fn weekday(&self, weekday: Weekday, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let dates = tokens_in(place.sentence);
         let mut days = dates.iter().filter_map(|one| match &one.kind {
-            TextTokenKind::Date(days) if days.len() == 1 => days.first(),
+            TextTokenKind::Date(days) if days.len() == 1 => days.first().copied(),
+            TextTokenKind::YearDay { month, day } => self.only_day(*month, *day),
             _ => None,
         });
         if let Some(day) = days.next() {
@@ -398,6 +424,15 @@ impl Prover {
             true => result.cell_origin(row, column, value),
             false => ProofOrigin::Unproven,
         })
+    }
+
+    /// Returns the day of the rows that is this day of a year, where there is one of only one year.
+    fn only_day(&self, month: u32, day: u32) -> Option<NaiveDate> {
+        let cells = self.results.iter().flat_map(|result| result.cells()).filter_map(|(_, _, value)| day_of(value));
+        let mut found: Vec<NaiveDate> = cells.filter(|found| (found.month(), found.day()) == (month, day)).collect();
+        found.sort_unstable();
+        found.dedup();
+        if let [only] = found.as_slice() { Some(*only) } else { None }
     }
 
     /// Returns the latest rows: of the run, else of an earlier one.

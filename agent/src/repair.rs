@@ -36,9 +36,10 @@ use sqlparser::ast::{
 use crate::sql_text::quote_identifier;
 
 pub(crate) use grouping::selected_as;
+pub(crate) use joins::{is_key, refer_alike, relationships_of};
 pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
-pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of};
+pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of, constraint_of};
 
 /// How often the passes are repeated: a column of a subquery that was repaired may be one of the outer query.
 const ROUNDS: usize = 3;

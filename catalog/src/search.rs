@@ -54,13 +54,14 @@ impl CatalogSearch<'_> {
         self.index.embed_text(text).await
     }
 
-    /// How near `text` is in meaning to each of the others, as cosines; `None` where there is no working embedder.
-    pub async fn nearness(self, text: &str, others: &[String]) -> Option<Vec<f32>> {
-        let texts: Vec<String> = std::iter::once(text.to_owned()).chain(others.iter().cloned()).collect();
-        let vectors = self.index.embed_texts(texts).await?;
-        let (first, rest) = vectors.split_first()?;
-        let cosine = |other: &Vec<f32>| first.iter().zip(other).map(|(left, right)| left * right).sum::<f32>();
-        Some(rest.iter().map(cosine).collect())
+    /// How near each text is in meaning to each of the others, as cosines; `None` where there is no working embedder.
+    pub async fn nearness(self, texts: &[String], others: &[String]) -> Option<Vec<Vec<f32>>> {
+        let all: Vec<String> = texts.iter().chain(others).cloned().collect();
+        let vectors = self.index.embed_texts(all).await?;
+        let (own, rest) = vectors.split_at_checked(texts.len())?;
+        let cosine = |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(left, right)| left * right).sum::<f32>();
+        let to_all = |one: &Vec<f32>| rest.iter().map(|other| cosine(one, other)).collect();
+        Some(own.iter().map(to_all).collect())
     }
 
     /// The tables that fit a question or keywords best, best first: by name, by full text (BM25) and by meaning,

@@ -18,6 +18,9 @@ use crate::sql_text::quote_identifier;
 /// The type of a day that is taken of a time.
 static DAY: DataType = DataType::Date32;
 
+/// Parts of times that come again each year.
+const OF_EACH_YEAR: [&str; 4] = ["month", "monthname", "quarter", "week"];
+
 /// A bound of a column of times.
 struct DayBound<'a> {
     column: &'a Expr,
@@ -159,40 +162,51 @@ fn part_of_time(expr: &Expr) -> Option<(String, &Expr)> {
         .collect();
     match (name.as_str(), arguments.as_slice()) {
         ("date_part", [part, time]) => Some((part.to_string().trim_matches('\'').to_lowercase(), *time)),
-        ("strftime", [time, format]) if format.to_string() == "'%m'" => Some(("month".to_owned(), *time)),
+        ("strftime" | "to_char" | "date_format", [time, format]) if tells_month_alone(&format.to_string()) => {
+            Some(("month".to_owned(), *time))
+        }
         (_, [time]) => Some((name, *time)),
         _ => None,
     }
+}
+
+/// Whether a format shows a month or a week and no year.
+fn tells_month_alone(format: &str) -> bool {
+    const YEARS: [&str; 10] = ["%Y", "%y", "%G", "%g", "%C", "%D", "%F", "%c", "%x", "%s"];
+    let format = format.trim_matches('\'');
+    let has_month = ["%m", "%B", "%b", "%h", "%U", "%W", "%V"].iter().any(|part| format.contains(part));
+    has_month && !YEARS.iter().any(|part| format.contains(part))
 }
 
 /// Looks for months by their number alone, where rows are of several years: `month(placed) = 1`.
 async fn months_of_years(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
     let mut parts = TimeParts(Vec::new());
     let _: ControlFlow<()> = select.selection.visit(&mut parts);
-    let is_filtered = parts.0.iter().any(|(part, _)| part == "month" || part == "monthname");
+    let is_filtered = parts.0.iter().any(|(part, _)| OF_EACH_YEAR.contains(&part.as_str()));
     let _: ControlFlow<()> = select.group_by.visit(&mut parts);
     let _: ControlFlow<()> = select.projection.visit(&mut parts);
     if !is_filtered && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty()) {
         return None;
     }
-    let (_, time) = parts.0.iter().find(|(part, _)| part == "month" || part == "monthname")?;
+    let (part, time) = parts.0.iter().find(|(part, _)| OF_EACH_YEAR.contains(&part.as_str()))?;
     // Something else of the time says the year, or bounds it.
     let whole = select.to_string();
     let uses = whole.matches(&time.to_string()).count();
-    let months = parts.0.iter().filter(|(part, of)| of == time && (part == "month" || part == "monthname")).count();
+    let months = parts.0.iter().filter(|(part, of)| of == time && OF_EACH_YEAR.contains(&part.as_str())).count();
     let (source, column, Some(data_type)) = column_of(scope, time)? else { return None };
     if uses > months || !data_type.is_temporal() {
         return None;
     }
+    let of_year = if part == "monthname" { "month" } else { part.as_str() };
     let table = source.table.as_ref()?;
     let (with, rows) = (checked.with_clause(), rows_read(select));
     let sql = format!(
-        "{with}SELECT 1 {rows} GROUP BY date_part('month', {time}) HAVING count(DISTINCT date_part('year', \
+        "{with}SELECT 1 {rows} GROUP BY date_part('{of_year}', {time}) HAVING count(DISTINCT date_part('year', \
          {time})) > 1 LIMIT 1"
     );
     let message = format!(
-        "months are told by their number alone, and `{table}.{column}` has the same month of several years; add the \
-         year, or write date_trunc('month', {column})"
+        "{of_year}s are told by their number alone, and `{table}.{column}` has the same {of_year} of several years; \
+         add the year, or write date_trunc('{of_year}', {column})"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Period, message))
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    SelectItem, SetExpr, TableFactor, Visit, Visitor,
+    SelectItem, SetExpr, TableFactor, Visit, Visitor, WindowType,
 };
 
 use super::limits::selected_as;
@@ -16,6 +16,24 @@ use crate::sql_text::quote_identifier;
 
 /// The most columns by which the rows of a table are told apart.
 const MAX_COLUMNS: usize = 40;
+
+/// Aggregates that every row counts in, so that one which comes up twice counts twice.
+const WEIGHED: [&str; 14] = [
+    "sum",
+    "avg",
+    "mean",
+    "count",
+    "median",
+    "approx_median",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "var",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "mode",
+];
 
 /// Words in the name of a count that do not say of what it is.
 const OF_COUNTS: [&str; 9] = ["num", "number", "no", "of", "n", "count", "cnt", "total", "the"];
@@ -37,7 +55,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 {
                     continue;
                 }
-                repeated(checked, select, &scope, source).await
+                repeated(checked, select, &scope, source, Vec::new()).await
             }
         };
         findings.extend(found.map(|found| finding(&found, &aggregate)));
@@ -45,7 +63,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     if scope.sources.len() > 1 {
         for (count, source) in counted_by_name(select, &scope) {
             if seen.insert(source.name.clone())
-                && let Some(found) = repeated(checked, select, &scope, source).await
+                && let Some(found) = repeated(checked, select, &scope, source, Vec::new()).await
             {
                 findings.push(finding(&found, &count));
             }
@@ -55,10 +73,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
 }
 
 /// A table whose rows a join repeats.
-struct RepeatedRows {
-    table: String,
+pub(super) struct RepeatedRows {
+    pub(super) table: String,
     /// The other tables of the join.
-    by: String,
+    pub(super) by: String,
 }
 
 fn finding(found: &RepeatedRows, aggregate: &str) -> Finding {
@@ -83,23 +101,27 @@ async fn repeated_within(
     if inner.distinct.is_some() || is_grouped || query.limit_clause.is_some() || query.with.is_some() {
         return None;
     }
-    let within = Checked { session: checked.session, query, known: checked.known };
+    let within = Checked { session: checked.session, query, known: checked.known, at_hand: checked.at_hand };
     let scope = within.scope();
-    let column_within = |name: &str| column_of(&scope, selected_called(inner, name)?);
-    let (joined, _, _) = column_within(column)?;
-    // Within groups of other tables' columns a row may stand for something else.
+    let (joined, _, _) = column_of(&scope, selected_called(inner, column)?)?;
+    // A row may come up once in each of several groups.
     let keys = match &select.group_by {
         GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => keys,
         _ => return None,
     };
-    let is_of_joined = |key: &Expr| {
-        let Expr::Identifier(name) = selected_as(select, key) else { return false };
-        column_within(&name.value).is_some_and(|(found, _, _)| found.name == joined.name)
+    let key_within = |key: &Expr| {
+        let name = match selected_as(select, key) {
+            Expr::Identifier(name) => name,
+            Expr::CompoundIdentifier(parts) => parts.last()?.clone(),
+            _ => return None,
+        };
+        selected_called(inner, &name.value).map(ToString::to_string)
     };
-    if scope.sources.len() < 2 || !keys.iter().all(is_of_joined) {
+    let keys = keys.iter().map(key_within).collect::<Option<Vec<String>>>()?;
+    if scope.sources.len() < 2 {
         return None;
     }
-    repeated(&within, inner, &scope, joined).await
+    repeated(&within, inner, &scope, joined, keys).await
 }
 
 /// Returns the query that a name of a FROM clause stands for: a subquery, or one of WITH.
@@ -163,8 +185,15 @@ fn counted_by_name<'s>(select: &Select, scope: &'s Scope) -> Vec<(String, &'s Sc
     counts.filter_map(|(count, words)| Some((count, of_table(&words)?))).collect()
 }
 
-/// Returns the other tables of the join, where rows of `source` come up more than once within a group.
-async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source: &ScopeSource) -> Option<RepeatedRows> {
+/// Returns the other tables of the join, where rows of `source` come up more than once within a group: of the SELECT, and
+/// by `keys`.
+pub(super) async fn repeated(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    source: &ScopeSource,
+    mut keys: Vec<String>,
+) -> Option<RepeatedRows> {
     let columns = source.columns.as_ref()?;
     let is_plain =
         |data_type: &Option<arrow::datatypes::DataType>| data_type.as_ref().is_some_and(|known| !known.is_nested());
@@ -172,7 +201,7 @@ async fn repeated(checked: &Checked<'_>, select: &Select, scope: &Scope, source:
         return None;
     }
     let own = qualified_columns(source)?;
-    let mut keys = group_keys(select)?;
+    keys.extend(group_keys(select)?);
     keys.extend(own.iter().cloned());
     // What an outer join keeps without a match is no row of the table.
     let is_none: Vec<String> = own.iter().map(|column| format!("{column} IS NULL")).collect();
@@ -212,7 +241,7 @@ fn qualified_columns(source: &ScopeSource) -> Option<Vec<String>> {
 }
 
 /// Returns what a SELECT groups by; `None` where that is more than a list of expressions.
-fn group_keys(select: &Select) -> Option<Vec<String>> {
+pub(super) fn group_keys(select: &Select) -> Option<Vec<String>> {
     match &select.group_by {
         GroupByExpr::Expressions(keys, modifiers) if modifiers.is_empty() => {
             Some(keys.iter().map(|key| selected_as(select, key).to_string()).collect())
@@ -291,8 +320,16 @@ fn is_sum(function: &Function) -> bool {
     let name = function.name.to_string().to_lowercase();
     let FunctionArguments::List(list) = &function.args else { return false };
     let is_column = matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Expr(_))]);
-    ["sum", "avg", "mean", "count"].contains(&name.as_str())
-        && function.over.is_none()
+    // Over a window of all rows, those of the join are summed as well.
+    let is_over_all = match &function.over {
+        None => true,
+        Some(WindowType::WindowSpec(window)) => {
+            window.partition_by.is_empty() && window.window_name.is_none() && name != "count"
+        }
+        Some(WindowType::NamedWindow(_)) => false,
+    };
+    WEIGHED.contains(&name.as_str())
+        && is_over_all
         && is_column
         && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
 }

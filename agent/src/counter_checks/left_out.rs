@@ -5,16 +5,19 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    SelectItem, SetExpr, Visit, Visitor,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Query, Select, SelectItem, SetExpr, Visit, Visitor,
 };
 
 use super::fan_out::{query_of, selected_called};
 use super::limits::parse_projection;
 use super::nulls::far_sides;
 use super::{CheckKind, Checked, Finding};
-use crate::repair::{Scope, column_of, folded_words};
+use crate::repair::{Scope, column_of, folded_words, is_key};
 use crate::sql_text::quote_identifier;
+
+/// Aggregates that say what is typical of a group, whatever its size.
+const AVERAGES: [&str; 5] = ["avg", "mean", "median", "approx_median", "percentile_cont"];
 
 /// Looks for what the aggregates of a SELECT leave out, or weigh otherwise.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
@@ -33,7 +36,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 ("sum" | "avg" | "mean", false) if matches!(argument, Expr::BinaryOp { .. }) => {
                     half_null(checked, select, &scope, aggregate, argument).await
                 }
-                ("avg" | "mean", false) => average_of_averages(checked, select, &scope, argument).await,
+                ("sum" | "avg" | "mean", false) => match summed_key(checked, &scope, aggregate, argument) {
+                    Some(finding) => Some(finding),
+                    None => average_of_averages(checked, select, &scope, aggregate, argument).await,
+                },
                 ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
                 ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
                 _ => None,
@@ -99,19 +105,35 @@ async fn count_where(checked: &Checked<'_>, select: &Select, condition: &str) ->
     checked.rows(&sql, 1).await?.first()?.first().cloned()
 }
 
-/// Looks for an average over the averages of groups of different sizes.
+/// Finds `sum(id)`: numbers by which rows are told apart, and of which no sum means anything.
+fn summed_key(checked: &Checked<'_>, scope: &Scope, aggregate: &Function, argument: &Expr) -> Option<Finding> {
+    let (source, column, _) = column_of(scope, argument)?;
+    let table = source.table.as_ref()?;
+    let lower = column.to_lowercase();
+    let is_id =
+        lower == "id" || lower.ends_with("_id") || (lower.ends_with("id") && is_key(checked.at_hand, table, column));
+    let message = format!("`{table}.{column}` tells rows apart, and `{aggregate}` computes with it");
+    is_id.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Looks for an average, or a sum, over the averages or medians of groups of different sizes.
 async fn average_of_averages(
     checked: &Checked<'_>,
     select: &Select,
     scope: &Scope,
+    outer: &Function,
     argument: &Expr,
 ) -> Option<Finding> {
     let (source, column, _) = column_of(scope, argument)?;
     let query = query_of(checked.query, select, &source.name)?;
     let SetExpr::Select(inner) = query.body.as_ref() else { return None };
-    let Expr::Function(averaged) = selected_called(inner, column)? else { return None };
+    let averaged = selected_called(inner, column)?;
+    let is_average = match averaged {
+        Expr::Function(function) => AVERAGES.contains(&function.name.to_string().to_lowercase().as_str()),
+        other => is_ratio(other),
+    };
     let is_grouped = matches!(&inner.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty());
-    if !is_grouped || !["avg", "mean"].contains(&averaged.name.to_string().to_lowercase().as_str()) {
+    if !is_grouped || !is_average {
         return None;
     }
     let mut sizes = inner.clone();
@@ -120,10 +142,21 @@ async fn average_of_averages(
     let with = checked.with_clause();
     let sql = format!("{with}SELECT 1 FROM ({sizes}) AS sizes HAVING count(DISTINCT n) > 1");
     let message = format!(
-        "`{averaged}` is of groups of different sizes, and their average counts each group the same; average the rows \
-         themselves where every row is to count the same"
+        "`{averaged}` is of groups of different sizes, and `{outer}` counts each group the same; compute it of the \
+         rows themselves where every row is to count the same"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Whether an expression divides one aggregate by another: a share of each group.
+fn is_ratio(expr: &Expr) -> bool {
+    let is_aggregate = |expr: &Expr| expr.to_string().to_lowercase().contains("count(") || !aggregates(expr).is_empty();
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Divide, right } => is_aggregate(left) && is_aggregate(right),
+        Expr::BinaryOp { left, right, .. } => is_ratio(left) || is_ratio(right),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_ratio(inner),
+        _ => false,
+    }
 }
 
 /// Looks for values that several rows of a table have, and that a sum of distinct values counts once.

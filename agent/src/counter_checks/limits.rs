@@ -1,9 +1,13 @@
 //! Limits that leave rows out: of rows in no order, before they are counted or summed, or between equals.
 
-use sqlparser::ast::{Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
+use sqlparser::ast::{
+    BinaryOperator, Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+};
 
-use super::{CheckKind, Checked, Finding};
+use super::{CheckKind, Checked, Finding, rows_read};
 
+/// The call that numbers rows.
+const NUMBERED: &str = "row_number()";
 /// The longest list whose last place is compared with the next.
 const MAX_PLACES: usize = 100;
 
@@ -13,19 +17,29 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
     if let Some(finding) = nulls_first(checked, select).await {
         findings.push(finding);
     }
-    let Some(limit) = limit_of(checked.query).filter(|limit| rows == *limit && *limit > 0) else { return findings };
+    findings.extend(numbered_ties(checked, select).await);
+    let Some(place) = limit_of(checked.query).filter(|place| rows == place.limit && rows > 0) else {
+        return findings;
+    };
+    let limit = place.limit;
     match &checked.query.order_by {
-        None if (select.selection.is_some() || limit > 1) && has_more(checked, checked.query, limit).await => {
+        None if (select.selection.is_some() || limit > 1) && has_more(checked, checked.query, place).await => {
             let message =
                 format!("LIMIT {limit} without ORDER BY: there are more rows, and any {limit} of them are shown");
             findings.push(Finding::new(CheckKind::Limit, message));
         }
-        Some(order) if limit <= MAX_PLACES => {
+        Some(order) if place.end() <= MAX_PLACES => {
             if let OrderByKind::Expressions(parts) = &order.kind
                 && !parts.is_empty()
-                && is_tied(checked, select, limit).await
+                && is_tied(checked, select, place).await
             {
-                let message = format!("the next row after LIMIT {limit} is equal by ORDER BY: there is a tie");
+                let message = match place.offset {
+                    0 => format!("the next row after LIMIT {limit} is equal by ORDER BY: there is a tie"),
+                    offset => format!(
+                        "a row before or after those of LIMIT {limit} OFFSET {offset} is equal to them by ORDER BY: \
+                         there is a tie"
+                    ),
+                };
                 findings.push(Finding::new(CheckKind::Limit, message));
             }
         }
@@ -37,12 +51,13 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
 /// Looks for a limit of a query within another: any of its rows are what the other works with.
 pub(super) async fn check_within(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let is_constant = matches!(select.projection.as_slice(), [SelectItem::UnnamedExpr(Expr::Value(_))]);
-    let (Some(limit), None, false) = (limit_of(checked.query), &checked.query.order_by, is_constant) else {
+    let (Some(place), None, false) = (limit_of(checked.query), &checked.query.order_by, is_constant) else {
         return Vec::new();
     };
-    if !has_more(checked, checked.query, limit).await {
+    if !has_more(checked, checked.query, place).await {
         return Vec::new();
     }
+    let limit = place.limit;
     let message = format!("only {limit} rows of the subquery, in no order, are counted");
     vec![Finding::new(CheckKind::Limit, message)]
 }
@@ -65,28 +80,87 @@ async fn nulls_first(checked: &Checked<'_>, select: &Select) -> Option<Finding> 
     is_null.then(|| Finding::new(CheckKind::Nulls, message))
 }
 
-/// Returns the limit of a query without an offset.
-fn limit_of(query: &Query) -> Option<usize> {
-    match query.limit_clause.as_ref()? {
-        LimitClause::LimitOffset { limit: Some(Expr::Value(value)), offset: None, limit_by } if limit_by.is_empty() => {
-            match &value.value {
-                Value::Number(text, _) => text.parse().ok(),
-                _ => None,
-            }
-        }
-        _ => None,
+/// Which rows of all a query keeps.
+#[derive(Debug, Clone, Copy)]
+struct RowWindow {
+    offset: usize,
+    limit: usize,
+}
+
+impl RowWindow {
+    /// Returns the place after the last of them.
+    fn end(self) -> usize {
+        self.offset.saturating_add(self.limit)
     }
 }
 
-async fn has_more(checked: &Checked<'_>, query: &Query, limit: usize) -> bool {
-    let mut whole = query.clone();
-    whole.limit_clause = None;
-    let sql = format!("SELECT 1 FROM ({whole}) AS counted LIMIT {}", limit + 1);
-    checked.rows(&sql, limit + 1).await.is_some_and(|rows| rows.len() > limit)
+/// Returns which rows a query keeps, where it says so by numbers.
+fn limit_of(query: &Query) -> Option<RowWindow> {
+    let number = |expr: &Expr| match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse::<usize>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (limit, offset) = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+            (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+        }
+        Some(_) => return None,
+        None => (None, None),
+    };
+    let fetched = match &query.fetch {
+        Some(fetch) if fetch.with_ties || fetch.percent => return None,
+        Some(fetch) => fetch.quantity.as_ref(),
+        None => None,
+    };
+    let offset = match offset {
+        Some(offset) => number(offset)?,
+        None => 0,
+    };
+    Some(RowWindow { offset, limit: number(limit.or(fetched)?)? })
 }
 
-/// Whether the last row of the limit and the one after it are equal in what they are ordered by.
-async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
+async fn has_more(checked: &Checked<'_>, query: &Query, place: RowWindow) -> bool {
+    let mut whole = query.clone();
+    whole.limit_clause = None;
+    whole.fetch = None;
+    let all = place.end().saturating_add(1);
+    let sql = format!("SELECT 1 FROM ({whole}) AS counted LIMIT {all}");
+    checked.rows(&sql, all).await.is_some_and(|rows| rows.len() == all)
+}
+
+/// Looks for ties that `row_number() ... WHERE r = 1` cuts, where `rank()` would keep them.
+async fn numbered_ties(checked: &Checked<'_>, select: &Select) -> Option<Finding> {
+    let filter = select.selection.as_ref()?;
+    let (with, rows) = (checked.with_clause(), rows_read(select));
+    let is_numbered = format!("{with}{rows}").to_ascii_lowercase().matches(NUMBERED).count() == 1;
+    if !is_numbered || !select.from.iter().all(|from| from.joins.is_empty()) || !keeps_first(filter) {
+        return None;
+    }
+    let ranked = |text: &str| match text.to_ascii_lowercase().find(NUMBERED) {
+        Some(at) => format!("{}rank(){}", &text[..at], &text[at + NUMBERED.len()..]),
+        None => text.to_owned(),
+    };
+    let by_number = checked.rows(&format!("{with}SELECT count(*) {rows}"), 1).await?;
+    let by_rank = checked.rows(&format!("{}SELECT count(*) {}", ranked(&with), ranked(&rows)), 1).await?;
+    let message =
+        "row_number() numbers equal rows in any order, and leaves some of a tie out; write rank() to keep them";
+    (by_number != by_rank).then(|| Finding::new(CheckKind::Limit, message))
+}
+
+/// Whether a filter is that a column is one of the first numbers.
+fn keeps_first(filter: &Expr) -> bool {
+    use BinaryOperator::{Eq, Lt, LtEq};
+    let Expr::BinaryOp { left, op: Eq | Lt | LtEq, right } = filter else { return false };
+    let is_column = matches!(**left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    is_column && matches!(&**right, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
+/// Whether the last row of the limit and the one after it, or the first and the one before, are equal in what they are
+/// ordered by.
+async fn is_tied(checked: &Checked<'_>, select: &Select, place: RowWindow) -> bool {
     let Some(OrderByKind::Expressions(parts)) = checked.query.order_by.as_ref().map(|order| &order.kind) else {
         return false;
     };
@@ -103,11 +177,11 @@ async fn is_tied(checked: &Checked<'_>, select: &Select, limit: usize) -> bool {
     inner.projection = projection;
     let with = checked.with_clause();
     let body = SetExpr::Select(Box::new(inner));
-    let sql = format!("{with}{body} ORDER BY {} LIMIT {}", order.join(", "), limit + 1);
-    match checked.rows(&sql, limit + 1).await {
-        Some(rows) if rows.len() == limit + 1 => rows[limit] == rows[limit - 1],
-        _ => false,
-    }
+    let (first, end) = (place.offset, place.end());
+    let sql = format!("{with}{body} ORDER BY {} LIMIT {}", order.join(", "), end + 1);
+    let Some(rows) = checked.rows(&sql, end + 1).await else { return false };
+    let is_same = |at: usize| at > 0 && rows.get(at).is_some_and(|row| rows.get(at - 1) == Some(row));
+    is_same(end) || is_same(first)
 }
 
 /// Returns what a part of ORDER BY or GROUP BY names by its position or its alias, else the part itself.

@@ -1,6 +1,7 @@
 //! Nulls that leave rows out: `NOT IN` over values with a null keeps no row, `<>` and `NOT LIKE` drop the rows without
-//! a value, `= NULL` keeps none, and a condition on the far side of an outer join undoes the join. Also `count(*)`,
-//! which counts the rows that an outer join keeps without a match; what aggregates leave out is in `left_out.rs`.
+//! a value, `= NULL` and a comparison with a subquery of a null keep none, and a condition on the far side of an outer
+//! join undoes the join. Also `count(*)`, which counts the rows that an outer join keeps without a match; what
+//! aggregates leave out is in `left_out.rs`.
 
 use std::ops::ControlFlow;
 
@@ -32,6 +33,17 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                     let message = format!(
                         "the subquery of `{expr} NOT IN (...)` returns a null, and then no row is kept; add \
                          `IS NOT NULL` to it, or use NOT EXISTS"
+                    );
+                    findings.push(Finding::new(CheckKind::Nulls, message));
+                }
+            }
+            NullCondition::EqualsQuery(condition, query) => {
+                if let Some(nulls) = null_in(query)
+                    && checked.has_rows(&nulls).await
+                {
+                    let message = format!(
+                        "the subquery of `{condition}` returns a null, and no row is equal to that or differs from it; \
+                         write IS NOT DISTINCT FROM where rows without a value are meant"
                     );
                     findings.push(Finding::new(CheckKind::Nulls, message));
                 }
@@ -107,6 +119,8 @@ enum NullCondition<'a> {
     /// `= NULL`, `<> NULL`.
     WithNull(&'a Expr),
     NotInQuery(&'a Expr, &'a Query),
+    /// `= (SELECT ...)`.
+    EqualsQuery(&'a Expr, &'a Query),
     /// `<>` and `NOT IN` of constants.
     Differs(&'a Expr),
     /// A comparison that a null never passes.
@@ -145,6 +159,19 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
         {
             vec![NullCondition::WithNull(filter)]
         }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
+            if query_in(left).is_some() || query_in(right).is_some() =>
+        {
+            query_in(left)
+                .or_else(|| query_in(right))
+                .map(|query| NullCondition::EqualsQuery(filter, query))
+                .into_iter()
+                .collect()
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => match query_in(right) {
+            Some(query) => not_in(left, query),
+            None => Vec::new(),
+        },
         Expr::BinaryOp { left, op, right } => {
             let column = match (is_column(left) && is_constant(right), is_column(right) && is_constant(left)) {
                 (true, _) => left,
@@ -159,6 +186,15 @@ fn conditions(filter: &Expr) -> Vec<NullCondition<'_>> {
             }
         }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the query whose only value an expression is.
+fn query_in(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Nested(inner) => query_in(inner),
+        Expr::Subquery(query) => Some(query),
+        _ => None,
     }
 }
 

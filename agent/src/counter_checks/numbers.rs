@@ -3,7 +3,8 @@
 
 use arrow::datatypes::DataType;
 use sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, SelectItem, Value,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Select, SelectItem, SetExpr,
+    Value,
 };
 
 use super::{CheckKind, Checked, Finding};
@@ -17,7 +18,11 @@ pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     });
-    for expr in selected.chain(&select.having) {
+    let ordered = match checked.query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(parts)) => parts.as_slice(),
+        _ => &[],
+    };
+    for expr in selected.chain(&select.having).chain(ordered.iter().map(|part| &part.expr)) {
         if let Some(division) = division(expr, &scope) {
             let message =
                 format!("`{division}` divides whole numbers, and drops the fraction; write `1.0 *` before it");
@@ -46,6 +51,11 @@ fn division<'e>(expr: &'e Expr, scope: &Scope) -> Option<&'e Expr> {
             }),
             _ => None,
         },
+        Expr::Case { conditions, else_result, .. } => conditions
+            .iter()
+            .map(|when| &when.result)
+            .chain(else_result.as_deref())
+            .find_map(|result| division(result, scope)),
         _ => None,
     }
 }
@@ -55,6 +65,16 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
     match expr {
         Expr::Value(value) => matches!(&value.value, Value::Number(text, _) if !text.contains(['.', 'e', 'E'])),
         Expr::Nested(inner) => is_whole(inner, scope),
+        // What a subquery counts.
+        Expr::Subquery(query) => match query.body.as_ref() {
+            SetExpr::Select(select) => match select.projection.as_slice() {
+                [SelectItem::UnnamedExpr(of) | SelectItem::ExprWithAlias { expr: of, .. }] => {
+                    is_whole(of, &Scope::default())
+                }
+                _ => false,
+            },
+            _ => false,
+        },
         Expr::BinaryOp { left, op, right } => {
             use BinaryOperator::{Minus, Multiply, Plus};
             matches!(op, Minus | Multiply | Plus) && is_whole(left, scope) && is_whole(right, scope)

@@ -8,6 +8,7 @@ use sqlparser::ast::{
     SelectItem, Value, Visit, Visitor,
 };
 
+use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
 use crate::sql_text::quote_identifier;
@@ -20,6 +21,16 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     let scope = checked.scope();
     let mut findings = Vec::new();
     for comparison in comparisons(select) {
+        if let Expr::InList { expr, list, negated: false } = &comparison {
+            findings.extend(list.iter().find_map(|item| never_equal(expr, text_of(item)?, &comparison)));
+            continue;
+        }
+        if let Expr::Between { expr, low, high, .. } = &comparison {
+            if text_of(low).is_some_and(is_number) && text_of(high).is_some_and(is_number) {
+                findings.extend(ordered_as_text(checked, &scope, expr).await);
+            }
+            continue;
+        }
         let Expr::BinaryOp { left, op, right } = &comparison else {
             findings.extend(other_case(checked, &scope, &comparison).await);
             continue;
@@ -39,6 +50,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     }
     if let Some(OrderByKind::Expressions(parts)) = checked.query.order_by.as_ref().map(|order| &order.kind) {
         for part in parts {
+            findings.extend(ordered_as_words(select, &part.expr));
             findings.extend(ordered_as_text(checked, &scope, &part.expr).await);
         }
     }
@@ -53,7 +65,7 @@ fn never_equal(call: &Expr, text: &str, comparison: &Expr) -> Option<Finding> {
         "upper" | "ucase" => text.to_uppercase(),
         _ => return None,
     };
-    let message = format!("`{comparison}` is true of no row, since `{call}` has no such letters; write '{turned}'");
+    let message = format!("`{comparison}`: no row is '{text}', since `{call}` has no such letters; write '{turned}'");
     (turned != text).then(|| Finding::new(CheckKind::Literal, message))
 }
 
@@ -72,6 +84,30 @@ async fn other_case(checked: &Checked<'_>, scope: &Scope, comparison: &Expr) -> 
     let operator = if *negated { "NOT ILIKE" } else { "ILIKE" };
     let message = format!("no row of `{table}.{column}` is LIKE '{text}', but for the case; write {operator}");
     Some(Finding::new(CheckKind::Literal, message))
+}
+
+/// Finds `ORDER BY to_char(x, '%d/%m/%Y')`: times whose texts are in another order.
+fn ordered_as_words(select: &Select, part: &Expr) -> Option<Finding> {
+    let key = selected_as(select, part);
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = &key else { return None };
+    let format = match list.args.as_slice() {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(format))] => text_of(format)?,
+        _ => return None,
+    };
+    let is_format = ["to_char", "strftime", "date_format"].contains(&name.to_string().to_lowercase().as_str());
+    // What begins with its largest part is in order; a part alone is, unless it is a name.
+    let parts = format.matches('%').count();
+    let is_ordered = ["%Y", "%G", "%F", "%s"].iter().any(|first| format.starts_with(first));
+    let is_name = ["%B", "%b", "%h", "%A", "%a"].iter().any(|word| format.contains(word));
+    let message = format!("`{key}` is ordered as a text, letter by letter, and not by time; order by the time itself");
+    (is_format && (is_name || (parts > 1 && !is_ordered && !is_clock(format))))
+        .then(|| Finding::new(CheckKind::Text, message))
+}
+
+/// Whether a format shows times of day or days of a year, from the largest part on.
+fn is_clock(format: &str) -> bool {
+    ["%H", "%m-%d", "%m/%d", "%T", "%R", "%V", "%U", "%W"].iter().any(|first| format.starts_with(first))
+        && !format.contains("%Y")
 }
 
 /// Finds a column of texts that are all numbers, of different lengths, where their order counts.
@@ -112,7 +148,7 @@ fn comparisons(select: &Select) -> Vec<Expr> {
             use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
             let is_comparison = match expr {
                 Expr::BinaryOp { op, .. } => matches!(op, Eq | Gt | GtEq | Lt | LtEq),
-                Expr::Like { .. } => true,
+                Expr::Like { .. } | Expr::InList { .. } | Expr::Between { .. } => true,
                 _ => false,
             };
             if self.queries == 0 && is_comparison {

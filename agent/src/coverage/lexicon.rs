@@ -50,7 +50,7 @@ const GENERIC_WORDS: &str = "\
     given specific particular individual respective corresponding following associated related existing known \
     unknown missing empty null duplicate true false yes people person persons two three four five six seven eight \
     nine ten eleven twelve hundred thousand million billion dozen zero thing things anything something everything \
-    nothing word words text number's overview summary reason reasons meaning id identifier identifiers item items \
+    nothing word words text number's overview summary reason reasons meaning id identifier identifiers item items piece pieces \
     list lists set sets amount amounts quantity level levels status history sample samples statistic statistics \
     metric metrics usage utilization load figure figures highest-ranked";
 
@@ -352,6 +352,34 @@ const SAME_MEANING: &[&str] = &[
     "stock inventory",
     "discount rebate reduction",
     "coupon voucher",
+    "company manufacturer supplier airline constructor publisher insurer producer brand",
+    "rental rent hire booking lease",
+    "kid child dependent pupil student",
+    "office room building address",
+    "star actor actress performer",
+    "pilot driver captain racer",
+    "place restaurant hotel town city venue location",
+    "circuit track raceway",
+    "spectator seat seating attendance",
+    "contract policy",
+    "payout settlement payment reimbursement",
+    "paper document letter",
+    "money spend spent",
+    "expense spend spent spending outlay",
+    "choice option",
+    "client patron subscriber passenger",
+    "staff crew team",
+    "deadline due end",
+    "income revenue profit earning",
+    "wound injury injured",
+    "graduate graduation degree alumnus",
+    "opening opened inauguration launch",
+    "hospital clinic ward",
+    "medal rank place",
+    "debt loan balance owed outstanding",
+    "harbour harbor port",
+    "painter artist sculptor",
+    "nationality country origin",
 ];
 
 /// Short words that are no abbreviations.
@@ -390,7 +418,62 @@ pub(super) fn is_function_word(word: &str) -> bool {
 
 /// Whether a lowercase word goes with any data.
 pub(super) fn is_generic(word: &str) -> bool {
-    GENERIC.contains(word)
+    // `Taught on Mondays`.
+    let is_weekday = |one: &str| one.ends_with("day") && GENERIC.contains(one);
+    GENERIC.contains(word) || word.strip_suffix('s').is_some_and(is_weekday)
+}
+
+/// Whether a lowercase word is the superlative of an adjective: it says which of the things, and is none itself.
+pub(super) fn is_superlative(word: &str) -> bool {
+    const THINGS: [&str; 17] = [
+        "interest",
+        "request",
+        "forest",
+        "harvest",
+        "contest",
+        "arrest",
+        "invest",
+        "protest",
+        "conquest",
+        "digest",
+        "suggest",
+        "manifest",
+        "rainforest",
+        "inquest",
+        "unrest",
+        "behest",
+        "houseguest",
+    ];
+    word.len() > 5 && word.ends_with("est") && !THINGS.contains(&word)
+}
+
+/// Whether a lowercase word is a matter of taste.
+pub(super) fn is_of_taste(word: &str) -> bool {
+    const TASTES: [&str; 22] = [
+        "beautiful",
+        "pretty",
+        "prettiest",
+        "nice",
+        "nicest",
+        "ugly",
+        "ugliest",
+        "funny",
+        "funniest",
+        "cute",
+        "cutest",
+        "boring",
+        "delicious",
+        "tastiest",
+        "charming",
+        "handsome",
+        "lovely",
+        "loveliest",
+        "romantic",
+        "scariest",
+        "coolest",
+        "annoying",
+    ];
+    TASTES.contains(&word)
 }
 
 /// Whether a lowercase word is of another language than English, and not of English too.
@@ -420,6 +503,12 @@ pub(super) fn is_whole_word(word: &str) -> bool {
 pub(super) fn same_meaning(left: &str, right: &str) -> bool {
     let (Some(left), Some(right)) = (MEANINGS.get(left), MEANINGS.get(right)) else { return false };
     left.iter().any(|group| right.contains(group))
+}
+
+/// Returns the words for the same things as a stem.
+pub(super) fn synonyms(stem: &str) -> Vec<&'static str> {
+    let groups = MEANINGS.get(stem).map(Vec::as_slice).unwrap_or_default();
+    groups.iter().filter_map(|group| SAME_MEANING.get(*group)).flat_map(|group| group.split_whitespace()).collect()
 }
 
 /// Whether a lowercase word of a column's name says nothing of what it holds: `abv` and `ibu`.

@@ -96,6 +96,48 @@ fn other_words_for_the_same_thing_are_explained() {
 }
 
 #[test]
+fn measures_and_verbs_are_told_from_things() {
+    const BUSES: TestSchema = TestSchema {
+        tables: &[
+            ("driver", "driver_id name party home_city mgr_id"),
+            ("bus", "bus_id seats price active"),
+            ("school", "school_id school location type"),
+        ],
+        values: "Rome Primary",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&BUSES)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("How old is each driver?"), ["old"]);
+    assert_eq!(asked("How much did each driver earn?"), ["earn"]);
+    assert_eq!(asked("How much is the annual toll?"), ["toll"]);
+    assert_eq!(asked("Who is the mayor of each city?"), ["mayor"]);
+    for question in [
+        "How much does each bus cost?",
+        "How expensive is the bus?",
+        "Which driver dominates the party?",
+        "Which buses are inactive?",
+        "Who is the boss of each driver?",
+        "What is the shiniest bus?",
+        "Which towns do the drivers come from?",
+        "Which schools open on Mondays?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+}
+
+#[test]
+fn a_judgement_is_no_matter_of_data_without_ratings() {
+    const FILMS: TestSchema = TestSchema { tables: &[("film", "film_id title length")], values: "Alien" };
+    const RATED: TestSchema = TestSchema { tables: &[("film", "film_id title rating")], values: "Alien" };
+    let judgement = |schema: &TestSchema, question: &str| gaps_of(question, &vocabulary(schema)).judgement;
+    assert_eq!(judgement(&FILMS, "Which is the funniest film?").as_deref(), Some("funniest"));
+    assert_eq!(judgement(&FILMS, "Which film should I watch?").as_deref(), Some("should i"));
+    assert_eq!(judgement(&RATED, "Which is the funniest film?"), None);
+    assert_eq!(judgement(&FILMS, "Which is the longest film?"), None);
+}
+
+#[test]
 fn a_short_code_may_mean_anything() {
     for (name, is_opaque) in [
         ("abv", true),

@@ -1,7 +1,8 @@
 //! What a question asks for: the words after `how many`, `which`, `what is the`, `list` and the like, up to what ends
 //! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
 
-use super::lexicon::{is_action, is_function_word, is_generic, is_past_action};
+use super::lexicon::{is_action, is_function_word, is_generic, is_past_action, is_superlative};
+use super::vocabulary::Vocabulary;
 use super::words::SplitWord;
 
 /// How a phrase was asked for, which says what of it must be explained.
@@ -15,6 +16,8 @@ pub(super) enum PhraseForm {
     Subject,
     /// `who designed`: an action, where the data names people.
     Actor,
+    /// `how old`, and `how much did it cost`: a measure that some name must have, whatever goes with any data.
+    Measure,
 }
 
 /// The words that a question asks for, by their places: neither generic, nor names, nor numbers.
@@ -31,10 +34,29 @@ const DETERMINERS: &[&str] = &[
 const AUXILIARIES: &[&str] =
     &["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would", "should"];
 const REQUESTS: &[&str] = &["list", "show", "give", "find", "tell", "display", "return", "count", "name", "get"];
-/// Adjectives after `how` that are a property of their own.
-const PROPERTIES: &[&str] = &["old", "tall", "heavy", "expensive", "far"];
+/// Adjectives after `how` that are a property of their own, each with names for it.
+const PROPERTIES: &[(&str, &str)] = &[
+    ("old", "age birth birthday born dob birthdate founded built year created"),
+    ("tall", "height"),
+    ("heavy", "weight mass kg pound gram ton tonne lb"),
+    ("expensive", "price cost fee fare charge amount rate value rent"),
+    ("far", "distance mile km kilometer meter lat latitude longitude location"),
+    ("deep", "depth"),
+    ("wide", "width"),
+    ("fast", "speed velocity pace time mph kmh"),
+];
+/// Actions behind `how much` that are a measure, each with names for it.
+const MEASURES: &[(&str, &str)] = &[
+    ("cost", "price cost fee fare charge amount payment rate expense total paid"),
+    ("earn", "salary wage pay income earning earned revenue sale amount profit total turnover money"),
+    ("pay", "pay payment paid amount price cost fee fare total salary charge due balance"),
+    ("spend", "spend spent amount price cost total payment paid purchase expense budget money"),
+    ("weigh", "weight mass kg pound gram ton lb"),
+    ("owe", "due balance owed outstanding debt amount payable"),
+];
 /// Words that make the one before them a measure which is computed: `conversion rate`.
-const COMPUTED: &[&str] = &["rate", "rates", "ratio", "ratios", "value", "values", "percentage", "percentages"];
+const COMPUTED: &[&str] =
+    &["rate", "rates", "ratio", "ratios", "value", "values", "percentage", "percentages", "toll", "tolls"];
 /// Words after which a phrase of generic words goes on: `the number of`, `name and salary`.
 const CONTINUES: &[&str] = &["of", "and", "or", "for"];
 /// How often it goes on.
@@ -88,10 +110,20 @@ impl Sentence<'_> {
         let next = at + 1;
         let is_auxiliary = |at: usize| AUXILIARIES.contains(&self.word(at));
         match (self.word(at), self.word(next)) {
-            ("how", "many" | "much") if is_auxiliary(next + 1) => vec![self.phrase(next + 2, PhraseForm::Subject)],
+            ("how", "much") if ["is", "are", "was", "were"].contains(&self.word(next + 1)) => {
+                vec![self.phrase(next + 2, PhraseForm::Thing)]
+            }
+            ("how", much @ ("many" | "much")) if is_auxiliary(next + 1) => {
+                let mut asked = vec![self.phrase(next + 2, PhraseForm::Subject)];
+                let measure = (next + 2..self.end).find(|at| names_of(MEASURES, self.word(*at)).is_some());
+                if let Some(at) = measure.filter(|_| much == "much") {
+                    asked.push(AskedPhrase { words: vec![at], form: PhraseForm::Measure });
+                }
+                asked
+            }
             ("how", "many" | "much") => vec![self.phrase(next + 1, PhraseForm::Counted)],
-            ("how", property) if PROPERTIES.contains(&property) => {
-                let asked = AskedPhrase { words: vec![next], form: PhraseForm::Thing };
+            ("how", property) if names_of(PROPERTIES, property).is_some() => {
+                let asked = AskedPhrase { words: vec![next], form: PhraseForm::Measure };
                 match is_auxiliary(next + 1) {
                     true => vec![asked, self.phrase(next + 2, PhraseForm::Subject)],
                     false => vec![asked],
@@ -99,6 +131,14 @@ impl Sentence<'_> {
             }
             ("what", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
             ("what" | "when" | "where", _) if is_auxiliary(next) => vec![self.phrase(next + 1, PhraseForm::Subject)],
+            ("who", "is" | "are" | "was" | "were") => {
+                // `Who is hosting`, `who was born`.
+                let first = self.word(next + 1);
+                match first.ends_with("ing") || is_past_action(first) {
+                    true => Vec::new(),
+                    false => vec![self.phrase(next + 1, PhraseForm::Thing)],
+                }
+            }
             ("who", action) if is_action(action) => vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }],
             ("which" | "what" | "whose", word) if !is_function_word(word) || DETERMINERS.contains(&word) => {
                 vec![self.phrase(next, PhraseForm::Counted)]
@@ -119,7 +159,9 @@ impl Sentence<'_> {
             while at < self.end && self.goes_on(start, at) {
                 let word = &self.words[at];
                 let is_number = word.lower.starts_with(|c: char| c.is_ascii_digit());
-                if !is_generic(&word.lower) && !word.is_name && !is_number {
+                // `The priciest car` is a car.
+                let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower);
+                if is_thing && !word.is_name && !is_number {
                     phrase.words.push(at);
                 }
                 at += 1;
@@ -151,24 +193,56 @@ impl Sentence<'_> {
     }
 }
 
+/// Returns the names that a list has for a word.
+fn names_of(list: &'static [(&'static str, &'static str)], word: &str) -> Option<&'static str> {
+    list.iter().find(|(known, _)| *known == word).map(|(_, names)| *names)
+}
+
 /// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
-pub(super) fn missing(phrase: &AskedPhrase, words: &[SplitWord], explained: &[bool], names_people: bool) -> Vec<usize> {
-    let unexplained: Vec<usize> = phrase.words.iter().copied().filter(|at| !explained[*at]).collect();
-    let Some(last) = phrase.words.last() else { return Vec::new() };
+pub(super) fn missing(
+    phrase: &AskedPhrase,
+    words: &[SplitWord],
+    explained: &[bool],
+    vocabulary: &Vocabulary,
+) -> Vec<usize> {
+    let things = without_verb(phrase, words, explained);
+    let unexplained: Vec<usize> = things.iter().copied().filter(|at| !explained[*at]).collect();
+    let Some(last) = things.last() else { return Vec::new() };
     if words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str())) {
         return Vec::new();
     }
-    let is_none = unexplained.len() == phrase.words.len();
+    let is_none = unexplained.len() == things.len();
     let is_plural = |at: usize| words[at].lower.ends_with('s');
     let is_missing = match phrase.form {
         PhraseForm::Thing => is_none || unexplained.contains(last),
         PhraseForm::Counted => {
-            let before = phrase.words.len().checked_sub(2).map(|index| phrase.words[index]);
+            let before = things.len().checked_sub(2).map(|index| things[index]);
             let is_compound = before.is_some_and(|before| !is_plural(before) && before + 1 == *last);
             is_none || (unexplained.contains(last) && is_plural(*last) && is_compound)
         }
         PhraseForm::Subject => is_none,
-        PhraseForm::Actor => is_none && !names_people,
+        PhraseForm::Actor => is_none && !vocabulary.names_people(),
+        PhraseForm::Measure => {
+            let word = words[*last].lower.as_str();
+            let names = names_of(PROPERTIES, word).or_else(|| names_of(MEASURES, word)).unwrap_or_default();
+            let is_there = vocabulary.has_any(names) || vocabulary.names(word);
+            return if is_there { Vec::new() } else { things.to_vec() };
+        }
     };
     if is_missing { unexplained } else { Vec::new() }
+}
+
+/// Returns the words of a phrase without the verb behind its last thing: `which browser dominates the market`.
+fn without_verb<'p>(phrase: &'p AskedPhrase, words: &[SplitWord], explained: &[bool]) -> &'p [usize] {
+    const JOINS: [&str; 7] = ["and", "or", "who", "that", "which", "of", "with"];
+    let all = phrase.words.as_slice();
+    let [.., before, last] = all else { return all };
+    let next = words.get(last + 1).map(|word| word.lower.as_str()).unwrap_or_default();
+    let ends = is_function_word(next) && !AUXILIARIES.contains(&next) && !JOINS.contains(&next);
+    let is_verb = phrase.form == PhraseForm::Counted
+        && !explained[*last]
+        && words[*last].lower.ends_with('s')
+        && !words[*before].lower.ends_with('s')
+        && ends;
+    if is_verb { &all[..all.len() - 1] } else { all }
 }

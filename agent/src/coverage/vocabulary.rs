@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use strsim::osa_distance;
 
-use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning};
+use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning, synonyms};
 use super::words::{SplitWord, stem, without_plural};
 
 /// The shortest abbreviation, by its first letters or without vowels.
@@ -21,6 +21,8 @@ const MIN_FAMILY: usize = 5;
 const MISSPELT: (usize, usize) = (5, 9);
 /// The most characters of a code that stands for a name, such as that of a state.
 const MAX_CODE: usize = 3;
+/// Beginnings that deny a word: `inactive`.
+const DENIALS: [&str; 5] = ["un", "in", "im", "dis", "non"];
 /// Consecutive words whose initials are tried.
 const MAX_INITIALS: usize = 4;
 
@@ -122,7 +124,17 @@ impl Vocabulary {
 
     /// Whether the data has people: a question who did something can be answered.
     pub(super) fn names_people(&self) -> bool {
-        PEOPLE.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
+        self.has_any(PEOPLE)
+    }
+
+    /// Whether the data has one of some words, in any form of it.
+    pub(crate) fn has_any(&self, words: &str) -> bool {
+        words.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
+    }
+
+    /// Whether the data has one of some words, just as they are.
+    pub(crate) fn has_word(&self, words: &str) -> bool {
+        words.split_whitespace().any(|word| self.words.contains(word))
     }
 
     /// Whether something of the data is called by a lowercase word.
@@ -136,17 +148,32 @@ impl Vocabulary {
         }
         let length = lower.chars().count();
         let singular = without_plural(lower);
+        // `Mgr` is a manager, and so the boss. Three letters are in many a long word.
+        let others = synonyms(&stem);
+        let is_likely = |known: &str, other: &str| {
+            (known.len() + 2..=2 * known.len() + 2).contains(&other.len())
+                && known.chars().next_back() == other.chars().next_back()
+        };
+        let is_short_for_other = |known: &String| {
+            known.len() >= MIN_ABBREVIATION
+                && is_without_vowels(known)
+                && others.iter().any(|other| is_likely(known, other) && is_short_for(known, other))
+        };
+        if !others.is_empty() && self.words.iter().any(is_short_for_other) {
+            return true;
+        }
         self.words.iter().any(|known| {
             let known_length = known.chars().count();
             let is_abbreviation = known_length >= MIN_ABBREVIATION
                 && length >= known_length + 2
                 && ((lower.starts_with(known.as_str()) && !is_whole_word(known))
                     || (is_without_vowels(known) && is_short_for(known, lower)));
+            let is_end = known.ends_with(lower) || (singular.len() >= MIN_PART && known.ends_with(&singular));
             let is_part =
-                length >= MIN_PART && known_length > length && (known.starts_with(&stem) || known.ends_with(lower));
-            let before =
-                singular.strip_suffix(without_plural(known).as_str()).map_or(0, |before| before.chars().count());
-            let is_compound = known_length >= MIN_PART && before >= MIN_BEFORE_PART;
+                length >= MIN_PART && known_length > singular.chars().count() && (known.starts_with(&stem) || is_end);
+            let before = singular.strip_suffix(without_plural(known).as_str()).unwrap_or_default();
+            let is_before = before.chars().count() >= MIN_BEFORE_PART || DENIALS.contains(&before);
+            let is_compound = known_length >= MIN_PART && is_before;
             let shared = known.chars().zip(lower.chars()).take_while(|(one, other)| one == other).count();
             let is_family = shared >= MIN_FAMILY && 2 * shared >= length.max(known_length);
             let allowed = if length >= MISSPELT.1 { 2 } else { 1 };

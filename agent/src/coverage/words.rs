@@ -159,6 +159,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("led", "lead"),
     ("met", "meet"),
     ("held", "hold"),
+    ("aged", "age"),
 ];
 
 /// The shortest word that loses an ending.

@@ -28,8 +28,25 @@ enum ChangeDirection {
     Down,
 }
 
-const UP: [&str; 10] = ["grew", "rose", "increase", "growth", " gain", "up by", "higher", "more", "larger", "greater"];
-const DOWN: [&str; 9] = ["fell", "decrease", "drop", "declin", "down by", "lower", "fewer", "less", "smaller"];
+const UP: [&str; 14] = [
+    "grew", "rose", "increase", "growth", " gain", "up by", " up on", " up from", "higher", "more", "larger",
+    "greater", "mehr als", "más que",
+];
+const DOWN: [&str; 13] = [
+    "fell",
+    "decrease",
+    "drop",
+    "declin",
+    "down by",
+    " down on",
+    " down from",
+    "lower",
+    "fewer",
+    "less",
+    "smaller",
+    "weniger als",
+    "menos que",
+];
 /// Ends of a comparison: `older than`, `warmer than`.
 const COMPARES: &str = "er than ";
 
@@ -55,6 +72,8 @@ impl AnnouncedOperation {
                 ]),
             average: has(&["average", "mean", "on avg"]),
             difference: is_by_number(&text)
+                || is_up_or_down(&text)
+                || has_plus(&text)
                 || has(&[
                     "more",
                     "less",
@@ -87,6 +106,9 @@ impl AnnouncedOperation {
                     "the rest",
                     "were not ",
                     "was not ",
+                    "are not ",
+                    "is not ",
+                    "spread",
                     "outsold",
                     "outnumber",
                     "beat",
@@ -99,6 +121,17 @@ impl AnnouncedOperation {
                     "differ",
                     "short of",
                     "lead of",
+                    "lead over",
+                    " up on",
+                    " up from",
+                    " down on",
+                    " down from",
+                    "mehr als",
+                    "weniger als",
+                    "más que",
+                    "menos que",
+                    "plus que",
+                    "moins que",
                     "leads by",
                     COMPARES,
                 ]),
@@ -107,9 +140,29 @@ impl AnnouncedOperation {
                 (false, true) => Some(ChangeDirection::Down),
                 _ => None,
             },
-            growth: has(&[
-                "grew", "fell", "rose", "increase", "decrease", "growth", "drop", "declin", "up by", "down by",
-            ]),
+            growth: has_plus(&text)
+                || has(&[
+                    "shrank",
+                    "shrunk",
+                    "grew",
+                    "fell",
+                    "rose",
+                    "increase",
+                    "decrease",
+                    "growth",
+                    "drop",
+                    "declin",
+                    "up by",
+                    "down by",
+                    " up on",
+                    " up from",
+                    " down on",
+                    " down from",
+                    "mehr als",
+                    "weniger als",
+                    "más que",
+                    "menos que",
+                ]),
             ratio: has_times_mark(&text)
                 || has(&[
                     " to one",
@@ -143,6 +196,12 @@ impl AnnouncedOperation {
                 "fifths of",
                 "tenth of",
                 "tenths of",
+                "by a third",
+                "by a quarter",
+                "by a fifth",
+                "by a tenth",
+                "by one third",
+                "by one quarter",
             ]),
         }
     }
@@ -190,6 +249,25 @@ fn is_by_number(text: &str) -> bool {
     })
 }
 
+/// Whether a text says a change by its sign: `+1,260 orders`.
+fn has_plus(text: &str) -> bool {
+    text.match_indices('+').any(|(at, mark)| {
+        let is_begin = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let behind = text[at + mark.len()..].trim_start_matches(|c: char| "$€£¥ ".contains(c));
+        is_begin && behind.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a text says by how much something is up or down: `up 180 from the year before`.
+fn is_up_or_down(text: &str) -> bool {
+    [" up ", " down "].iter().any(|word| {
+        text.match_indices(word).any(|(at, found)| {
+            let behind = text[at + found.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+            behind.starts_with(|c: char| c.is_ascii_digit())
+        })
+    })
+}
+
 /// Whether a text says so many times as much: `4x`.
 fn has_times_mark(text: &str) -> bool {
     text.match_indices(['x', '×']).any(|(at, mark)| {
@@ -205,11 +283,18 @@ pub(super) struct WantedNumber<'a> {
     pub(super) rows: &'a [usize],
     /// The row that has changed and the one that it is compared with, where the sentence says so.
     pub(super) change: Option<(usize, usize)>,
+    /// Whether it is of percentage points, which are a difference and no share.
+    pub(super) is_points: bool,
 }
 
 impl WantedNumber<'_> {
     fn is_named(&self, cell: &NumberCell) -> bool {
         self.rows.is_empty() || self.rows.contains(&cell.reference.row)
+    }
+
+    /// Whether one cell may be the share of another: of the same row, or of one that the sentence names as well.
+    fn may_be_share(&self, left: &NumberCell, right: &NumberCell) -> bool {
+        !self.is_points && (self.rows.len() != 1 || left.reference.row == right.reference.row)
     }
 
     /// Whether an expression of two cells is of the rows that the sentence names: of both where it names several.
@@ -357,7 +442,7 @@ pub(super) fn expression_across<'r>(
     if of_several < 2 || cells.len() > MAX_ACROSS {
         return None;
     }
-    paired(&WantedNumber { number, rows: &[], change: None }, &cells, &announced, ShareScale::Unknown)
+    paired(&WantedNumber { number, rows: &[], change: None, is_points: false }, &cells, &announced, ShareScale::Unknown)
 }
 
 fn paired(
@@ -399,11 +484,11 @@ fn paired(
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
                     found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value, ShareScale::Unknown)
                 }),
-                (has_share && !announced.growth).then(|| {
+                (has_share && !announced.growth && wanted.may_be_share(left, right)).then(|| {
                     let value = 100.0 * left.value / right.value;
                     found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
                 }),
-                (has_share && announced.difference && is_change && is_directed).then(|| {
+                (has_share && announced.difference && is_change && is_directed && !wanted.is_points).then(|| {
                     let value = 100.0 * (left.value - right.value) / right.value;
                     let sql = format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)");
                     // `Fell by 25 %` says no sign.

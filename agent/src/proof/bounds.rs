@@ -30,9 +30,40 @@ pub(super) enum NumberBound {
 
 /// The longer phrases come before those that they end with.
 const PHRASES: [(NumberBound, &[&str]); 6] = [
-    (NumberBound::Nearly, &["nearly", "almost", "just under", "just below", "close to", "not quite", "just shy of"]),
-    (NumberBound::AtMost, &["at most", "no more than", "not more than", "up to", "a maximum of"]),
-    (NumberBound::AtLeast, &["at least", "no less than", "no fewer than", "not less than", "a minimum of"]),
+    (
+        NumberBound::Nearly,
+        &[
+            "nearly",
+            "almost",
+            "just under",
+            "just below",
+            "close to",
+            "not quite",
+            "just shy of",
+            "fast",
+            "knapp",
+            "beinahe",
+            "casi",
+            "presque",
+        ],
+    ),
+    (
+        NumberBound::AtMost,
+        &["at most", "no more than", "not more than", "up to", "a maximum of", "höchstens", "como máximo", "au plus"],
+    ),
+    (
+        NumberBound::AtLeast,
+        &[
+            "at least",
+            "no less than",
+            "no fewer than",
+            "not less than",
+            "a minimum of",
+            "mindestens",
+            "al menos",
+            "au moins",
+        ],
+    ),
     (
         NumberBound::Above,
         &[
@@ -40,6 +71,16 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "greater than",
             "higher than",
             "larger than",
+            "longer than",
+            "bigger than",
+            "taller than",
+            "older than",
+            "heavier than",
+            "faster than",
+            "warmer than",
+            "hotter than",
+            "deeper than",
+            "wider than",
             "over",
             "above",
             "exceeds",
@@ -49,10 +90,53 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "in excess of",
             "upwards of",
             "beyond",
+            "mehr als",
+            "über",
+            "más de",
+            "plus de",
         ],
     ),
-    (NumberBound::Below, &["less than", "fewer than", "lower than", "smaller than", "under", "below"]),
-    (NumberBound::About, &["about", "around", "approximately", "roughly", "circa", "approx", "some", "an estimated"]),
+    (
+        NumberBound::Below,
+        &[
+            "less than",
+            "fewer than",
+            "lower than",
+            "smaller than",
+            "shorter than",
+            "cheaper than",
+            "younger than",
+            "colder than",
+            "cooler than",
+            "lighter than",
+            "slower than",
+            "under",
+            "below",
+            "weniger als",
+            "unter",
+            "menos de",
+            "moins de",
+        ],
+    ),
+    (
+        NumberBound::About,
+        &[
+            "about",
+            "around",
+            "approximately",
+            "roughly",
+            "circa",
+            "approx",
+            "some",
+            "an estimated",
+            "rund",
+            "etwa",
+            "ungefähr",
+            "unos",
+            "unas",
+            "environ",
+        ],
+    ),
 ];
 
 impl NumberBound {
@@ -174,7 +258,8 @@ pub(super) fn bound_origin(
     sentence: &str,
 ) -> Option<ProofOrigin> {
     let denies = denies(sentence);
-    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some());
+    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some())
+        || (is_of_all(sentence) && aggregate_in(sentence).is_none());
     let rows: Vec<usize> = match named.is_empty() {
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
@@ -185,7 +270,9 @@ pub(super) fn bound_origin(
     }
     let is_of_rows = !named.is_empty() || denies || is_of_every_row || result.rows.len() < 2;
     let aggregate = (!is_of_rows).then(|| aggregate_in(sentence)).flatten();
-    columns_of(result, sentence).into_iter().find_map(|column| {
+    // `More than 70 % of the patients` is of no column of patients.
+    let columns = columns_of(result, if number.is_percent { "" } else { sentence });
+    columns.into_iter().find_map(|column| {
         if let Some(aggregate) = aggregate {
             return aggregate_origin(result, column, aggregate, bound, number);
         }
@@ -197,6 +284,12 @@ pub(super) fn bound_origin(
         };
         holds.then_some(origin)
     })
+}
+
+/// Whether a sentence says something of all: `all three vaccinate more than 70 %`. `Most of all` and `in all` do not.
+fn is_of_all(sentence: &str) -> bool {
+    let Some(at) = find_word(sentence, "all") else { return false };
+    !["in", "of", "at", "above"].contains(&last_words(&sentence[..at], 1).as_str())
 }
 
 /// What of all rows a bound is of.

@@ -104,6 +104,15 @@ pub(super) fn derived_origin(
             if is_rest && number.is_percent && is_share(100.0 - share) {
                 return origin(format!("100.0e0 - {factor_text}{value:?}"), 100.0 - share);
             }
+            if is_one_in
+                && is_rest
+                && share < 100.0
+                && !number.is_percent
+                && number.stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
+            {
+                let expression = format!("100.0e0 / (100.0e0 - {factor_text}{value:?})");
+                return origin(expression, 100.0 / (100.0 - share));
+            }
             if is_one_in && share != 0.0 && !number.is_percent && number.stands_for(100.0 / share, ShareScale::Unknown)
             {
                 return origin(format!("100.0e0 / ({factor_text}{value:?})"), 100.0 / share);
@@ -113,6 +122,16 @@ pub(super) fn derived_origin(
         let is_ratio = ["ratio", "factor", "multiple", "index"].iter().any(|word| name.contains(word));
         if is_ratio && number.is_percent && is_share(100.0 * (value - 1.0)) {
             return origin(format!("100.0e0 * ({value:?} - 1)"), 100.0 * (value - 1.0));
+        }
+        // `1 h 30 min` of 5400 seconds, `5 hours and 10 minutes` of 310 minutes.
+        if let Some((dimension, unit)) = unit
+            && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
+            && of_column == dimension
+            && let Some(whole) = unit_before(token, place, dimension)
+            && (value * column_unit - whole - number.value * unit).abs() < 0.5 * unit
+        {
+            let factor = column_unit / unit;
+            return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
         }
         if let Some((dimension, unit)) = unit
             && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
@@ -161,6 +180,18 @@ fn rest_of_sum(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
 /// Whether a token is the whole part of a value.
 fn is_whole_of(token: &TextToken, value: f64) -> bool {
     matches!(&token.kind, TextTokenKind::Number(number) if number.value == value.floor())
+}
+
+/// Returns what the number right before another is, with its own unit of the same dimension, in the least one: 3600 of
+/// `1 h 30 min`.
+fn unit_before(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Option<f64> {
+    let start = place.offset + token.start;
+    let tokens = tokens_in(place.sentence);
+    let before = tokens.iter().filter(|one| one.end <= start).max_by_key(|one| one.end)?;
+    let TextTokenKind::Number(number) = &before.kind else { return None };
+    let (_, unit) = unit_behind(before, place.sentence).filter(|(of, _)| *of == dimension)?;
+    let between = place.sentence[before.end..start].split_whitespace().count();
+    (between <= 2).then_some(number.value * unit)
 }
 
 /// Returns the dimension and the size of the unit behind a number.

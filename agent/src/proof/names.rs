@@ -56,9 +56,29 @@ const GREATEST: [&str; 17] = [
 ];
 const LEAST: [&str; 10] =
     ["lowest", "smallest", "fewest", "shortest", "cheapest", "quietest", "weakest", "lightest", "minimum", "least"];
-const EITHER: [&str; 14] = [
-    "best", "worst", "warmest", "hottest", "coldest", "oldest", "youngest", "fastest", "slowest", "earliest", "latest",
-    "newest", "closest", "farthest",
+const EITHER: [&str; 22] = [
+    "finished last",
+    "finishes last",
+    "came last",
+    "comes last",
+    "ranks last",
+    "in last place",
+    "finished first",
+    "came first",
+    "best",
+    "worst",
+    "warmest",
+    "hottest",
+    "coldest",
+    "oldest",
+    "youngest",
+    "fastest",
+    "slowest",
+    "earliest",
+    "latest",
+    "newest",
+    "closest",
+    "farthest",
 ];
 /// Words behind `most` that mean how often something is.
 const OFTEN: [&str; 8] = ["common", "frequent", "popular", "visited", "used", "sold", "ordered", "expensive"];
@@ -82,11 +102,22 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
         return None;
     }
     let [row] = *result.labelled(clause).as_slice() else { return None };
+    // A clause ends with the word that begins the next.
+    let clause = clause.trim_end();
+    let clause = clause.strip_suffix(" but").unwrap_or(clause);
     let says = |word: &str| find_word(clause, word).is_some();
     if OTHERWISE.iter().any(|word| says(word)) || clause.contains("n't") {
         return None;
     }
     let mut columns = measured_columns(result, sentence);
+    if ["expensive", "cheapest", "priciest"].iter().any(|word| says(word)) {
+        let is_price = |column: &usize| {
+            let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+            ["price", "cost", "fee", "fare"].iter().any(|word| name.contains(word))
+        };
+        let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();
+        columns = if prices.is_empty() { columns } else { prices };
+    }
     let extreme = extreme_in(clause, result, &mut columns)?;
     let mut is_compared = false;
     for column in columns {

@@ -4,6 +4,11 @@
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 
 const HUNDRED: f64 = 1e2;
+const DOZEN: f64 = 12.0;
+/// How far `two dozen` rounds.
+const DOZEN_TOLERANCE: f64 = 1.5;
+/// How far `two and a half` rounds.
+const HALF_TOLERANCE: f64 = 0.25;
 /// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
 const SCALES: [(&str, f64); 34] = [
     ("hundred", HUNDRED),
@@ -103,6 +108,8 @@ const AFTER_ONE: [&str; 20] = [
     "of", "in", "way", "thing", "more", "such", "that", "which", "who", "or", "another", "day", "with", "and", "where",
     "is", "was", "to", "for", "from",
 ];
+/// Words before a time of day.
+const BEFORE_TIME: [&str; 10] = ["at", "by", "before", "after", "until", "till", "since", "around", "between", "from"];
 /// Marks between the groups of three digits of a number.
 const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
 const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
@@ -163,6 +170,9 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
             tolerance = 0.5;
         } else if is_first {
             break;
+        } else if (lower == "dozen" || lower == "dozens") && current > 1.0 && current < DOZEN {
+            current *= DOZEN;
+            tolerance = DOZEN_TOLERANCE;
         } else if lower == "hundred" && current > 0.0 && current < HUNDRED {
             current *= HUNDRED;
         } else if let Some(scale) = scale_of(&lower).filter(|scale| *scale > HUNDRED)
@@ -194,9 +204,21 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
         return None;
     }
-    let is_scaled = tolerance > 0.5;
-    let number = WrittenNumber { value: total + current, tolerance, is_percent: false, is_scaled, other: None };
+    let is_scaled = tolerance > DOZEN_TOLERANCE;
+    let mut number = WrittenNumber { value: total + current, tolerance, is_percent: false, is_scaled, other: None };
+    if number.tolerance <= 0.5 && has_half(&text[number_end..]) {
+        (number.value, number.tolerance) = (number.value + 0.5, HALF_TOLERANCE);
+    }
     Some((with_percent(number, &text[number_end..]), number_end))
+}
+
+/// Whether what stands behind a number adds a half: `two and a half hours`, `two hours and a half`.
+fn has_half(behind: &str) -> bool {
+    const HALF: &str = "and a half";
+    let behind = behind.trim_start().to_ascii_lowercase();
+    let after_unit = behind.split_once(' ').map(|(_, rest)| rest).unwrap_or_default();
+    let unit = behind.split(' ').next().unwrap_or_default();
+    behind.starts_with(HALF) || (unit.chars().all(char::is_alphabetic) && after_unit.starts_with(HALF))
 }
 
 /// Returns the number below a hundred that a lowercase word is.
@@ -363,7 +385,7 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     };
     // A time of day, a code, a rank.
     if decimals == 0
-        && let Some((length, time)) = time_of_day(rest, end)
+        && let Some((length, time)) = time_of_day(&text[..start], rest, end)
     {
         return token(length, time);
     }
@@ -425,6 +447,10 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
         tolerance *= tolerance_scale(factor);
         other = other.map(|(value, tolerance)| (value * factor, tolerance * factor));
     }
+    if decimals == 0 && factor.is_none() && has_half(after) {
+        value += 0.5;
+        tolerance = HALF_TOLERANCE;
+    }
     let is_percent = is_percent(after);
     if other.is_none()
         && let Some(per) = per_scale(after)
@@ -476,7 +502,7 @@ fn per_scale(after: &str) -> Option<f64> {
 
 /// Returns a time of day that begins with these digits, counted to 24 hours, and where it ends: `17:30`, `14h07`, `5:30 PM`,
 /// `5 PM`.
-fn time_of_day(rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
+fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
     let bytes = rest.as_bytes();
     if bytes.get(end) == Some(&b':') && digits_at(rest, end + 1) > 0 {
         let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
@@ -501,7 +527,8 @@ fn time_of_day(rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
     };
     // `9 am Montag`: in other languages it is a word.
     let is_upper = behind.starts_with(['A', 'P']) || behind.chars().nth(1) == Some('.');
-    (is_whole_word && (is_upper || half == "pm")).then_some((end, TextTokenKind::Hour(hour)))
+    let is_said = BEFORE_TIME.contains(&last_words(before, 1).as_str());
+    (is_whole_word && (is_upper || is_said || half == "pm")).then_some((end, TextTokenKind::Hour(hour)))
 }
 
 /// Returns a time of day as it is counted to 24 hours: `17:30` of `5:30 PM`.

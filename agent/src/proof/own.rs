@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
+use super::claims::{claimed_origin, out_of_origin, score_origin};
 use super::derived::derived_origin;
+use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
@@ -15,8 +17,22 @@ use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
 const BEFORE_FOUND: [&str; 7] = ["are", "were", "had", "has", "have", "found", "counted"];
 
 impl Prover {
-    /// Returns what of the run itself proves a number or a date in its clause.
+    /// Returns what of the run itself proves a number or a date in its clause; `67.8 million` also of a column that is
+    /// called so, `population_millions`.
     pub(super) fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+        let own = self.own_origin_as_written(token, place);
+        let TextTokenKind::Number(number) = &token.kind else { return own };
+        if own != ProofOrigin::Unproven || !number.is_scaled {
+            return own;
+        }
+        let scale = self.results.iter().flat_map(|result| &result.columns).find_map(|name| scale_of_column(name));
+        let Some(scale) = scale else { return own };
+        let (value, tolerance) = (number.value / scale, number.tolerance / scale);
+        let kind = TextTokenKind::Number(WrittenNumber { value, tolerance, other: None, ..*number });
+        self.own_origin_as_written(&TextToken { kind, ..token.clone() }, place)
+    }
+
+    fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
         if let Some(month) = token.month().filter(|_| !self.has_days()) {
             return self.month_origin(token, month, place);
@@ -27,14 +43,23 @@ impl Prover {
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
         for result in self.results.iter().rev() {
+            if let Some(origin) = out_of_origin(result, token, place).or_else(|| score_origin(result, token, place)) {
+                return origin;
+            }
             let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
                 Some(row) => vec![row],
                 None => result.named_rows(place),
             };
-            let candidates = result.cells().filter(|(row, _, _)| labelled.is_empty() || labelled.contains(row));
+            let candidates = result.cells().filter(|(row, column, _)| {
+                (labelled.is_empty() || labelled.contains(row)) && !result.is_other_extreme(*column, clause)
+            });
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
-                true => token.is_exactly(value),
+                // A percentage is no amount.
+                true => {
+                    token.is_exactly(value)
+                        && !(token.is_percent() && result.share_scale(*column) == ShareScale::Amount)
+                }
                 false => {
                     token.equals(value, result.share_scale(*column))
                         || token.is_loss_of(value, clause)
@@ -52,7 +77,8 @@ impl Prover {
                 && !is_bound
                 && found.is_none()
             {
-                let wanted = WantedNumber { number, rows: &compared, change: result.change_in(sentence) };
+                let change = result.change_in(sentence);
+                let wanted = WantedNumber { number, rows: &compared, change, is_points: token.is_of_points(clause) };
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -111,7 +137,8 @@ impl Prover {
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
-                let wanted = WantedNumber { number, rows: &rows, change: result.change_in(sentence) };
+                let change = result.change_in(sentence);
+                let wanted = WantedNumber { number, rows: &rows, change, is_points: token.is_of_points(clause) };
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -131,7 +158,8 @@ impl Prover {
             (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
             _ => None,
         };
-        rounded.or_else(|| self.between(token, place)).unwrap_or(ProofOrigin::Unproven)
+        let claimed = || self.results.iter().rev().find_map(|result| claimed_origin(result, token, place));
+        rounded.or_else(|| self.between(token, place)).or_else(claimed).unwrap_or(ProofOrigin::Unproven)
     }
 
     fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
@@ -153,7 +181,17 @@ impl Prover {
     /// Returns what proves one of the two numbers of `between 40 and 50`.
     fn between(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let TextTokenKind::Number(number) = &token.kind else { return None };
-        let bound = bound_between(place.sentence, place.offset + token.start)?;
+        let start = place.offset + token.start;
+        let bound = bound_between(place.sentence, start)?;
+        // Where the other of the two is a value, so is this one.
+        let is_value = |other: &TextToken| {
+            let mut cells = self.results.iter().flat_map(|result| result.cells());
+            bound_between(place.sentence, other.start).is_some() && cells.any(|(_, _, value)| other.is_exactly(value))
+        };
+        let others = tokens::tokens_in(place.sentence);
+        if others.iter().any(|other| other.start != start && is_value(other)) {
+            return None;
+        }
         self.bound(bound, number, place)
     }
 
@@ -273,6 +311,11 @@ impl Prover {
     fn is_in_question(&self, token: &TextToken) -> bool {
         self.question.iter().any(|known| token.is_said_by(known)) || token.stands_in(&self.question_text)
     }
+}
+
+/// Returns what one of a column is in, by its name: a million of `population_millions` and `sales_in_million`.
+fn scale_of_column(name: &str) -> Option<f64> {
+    name.split(|c: char| !c.is_alphanumeric()).find_map(|word| scale_of(word).filter(|scale| *scale >= 1e3))
 }
 
 /// Whether a number is of all rows by the words before it: `the 3 methods`.

@@ -92,6 +92,8 @@ impl WordedFactor {
         match bound {
             None => (ratio - times).abs() <= times * FACTOR_TOLERANCE,
             Some(NumberBound::About) => (ratio - times).abs() <= times * ABOUT_FACTOR,
+            // What has nearly halved is a little more than the half.
+            Some(NumberBound::Nearly) if times < 1.0 => ratio > times && ratio <= times * (1.0 + NEARLY_FACTOR),
             Some(NumberBound::Nearly) => ratio < times && ratio >= times * (1.0 - NEARLY_FACTOR),
             // Nobody calls 9 more than twice.
             Some(NumberBound::Above | NumberBound::AtLeast) => ratio >= times && ratio < times + 1.0,
@@ -112,8 +114,8 @@ pub(super) fn factor_origin(
     let lower = sentence.to_lowercase();
     // `X has half as many as Y`; `sales doubled from X to Y`.
     let is_of_second = !lower.contains(" as ");
-    let goes_both_ways =
-        lower.contains("compared") || lower.contains("unlike") || is_of_second && !lower.contains("from ");
+    let is_over_time = lower.contains("from ") || lower.contains("between ");
+    let goes_both_ways = lower.contains("compared") || lower.contains("unlike") || is_of_second && !is_over_time;
     let mut found = None;
     for column in measured_columns(result, sentence) {
         let number = |row: usize| number_of(result.rows.get(row)?.get(column)?);

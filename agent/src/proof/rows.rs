@@ -1,9 +1,11 @@
 //! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number,
 //! or in a list of names beside as many numbers.
 
+use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::claims::{has_word, month_of};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
 use super::{CellReference, ProofOrigin, SHORTEST_LABEL, number_of};
 use crate::coverage::is_common_word;
@@ -126,9 +128,40 @@ impl ProofRows {
         is_of_hours && hour.is_some_and(|hour| number_of(value) == Some(f64::from(hour)))
     }
 
+    /// Whether a clause speaks of the most, the least or the mean, and a column of the only row is called as another of
+    /// them: `the most expensive` is not of `avg_price`.
+    pub(super) fn is_other_extreme(&self, column: usize, clause: &str) -> bool {
+        const KINDS: [(&[&str], &[&str]); 5] = [
+            (&["median", "p50"], &["median"]),
+            (&["stddev", "std", "sd"], &["deviation"]),
+            (
+                &["max", "maximum", "highest", "most", "largest"],
+                &["most", "highest", "largest", "maximum", "greatest", "max", "oldest"],
+            ),
+            (
+                &["min", "minimum", "lowest", "least", "smallest"],
+                &["cheapest", "lowest", "smallest", "minimum", "least", "min", "youngest"],
+            ),
+            (&["avg", "average", "mean"], &["average", "mean", "avg"]),
+        ];
+        let kind_of = |column: &String| {
+            let name = column.to_lowercase();
+            let first = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            KINDS.iter().position(|(names, _)| names.contains(&first))
+        };
+        let says = |kind: usize| KINDS[kind].1.iter().any(|word| tokens::find_word(clause, word).is_some());
+        let is_bound = ["at least", "at most"].iter().any(|words| tokens::find_word(clause, words).is_some());
+        let Some(own) = self.columns.get(column).and_then(kind_of).filter(|_| self.rows.len() == 1 && !is_bound) else {
+            return false;
+        };
+        let has_other = |kind: usize| self.columns.iter().any(|other| kind_of(other) == Some(kind));
+        !says(own) && (0..KINDS.len()).any(|kind| kind != own && says(kind) && has_other(kind))
+    }
+
     /// Whether a text names every row.
     pub(super) fn names_every_row(&self, text: &str) -> bool {
-        self.rows.len() > 1 && self.called(text).len() == self.rows.len()
+        let count = self.rows.len();
+        count > 1 && (self.called(text).len() == count || self.called_otherwise(text).len() == count)
     }
 
     /// Returns what proves a number of values of a column, where some are missing: `the two scores`.
@@ -161,7 +194,13 @@ impl ProofRows {
                     Value::String(label) => label.clone(),
                     other => other.to_string(),
                 };
-                tokens::find_word(sentence, &label).map(|at| at + label.len())
+                let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
+                let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
+                let month = month_of(value).map(|day| day.format("%B").to_string());
+                std::iter::once(label)
+                    .chain(other)
+                    .chain(month)
+                    .find_map(|name| tokens::find_word(sentence, &name).map(|at| at + name.len()))
             })
         };
         let mut found: Vec<(usize, usize)> =
@@ -203,6 +242,11 @@ impl ProofRows {
         &self.labels
     }
 
+    /// Whether a cell is a name of a row.
+    pub(super) fn is_label_of(&self, row: usize, cell: &CellReference) -> bool {
+        self.labels.iter().any(|column| *cell == self.cell(row, *column))
+    }
+
     /// Returns the numbers of a column, each with its row.
     pub(super) fn numbers(&self, column: usize) -> Vec<(usize, f64)> {
         let number = |(row, values): (usize, &Vec<Value>)| Some((row, number_of(values.get(column)?)?));
@@ -214,6 +258,9 @@ impl ProofRows {
         let mut found = self.called(text);
         if found.is_empty() {
             found = self.called_in_part(text);
+        }
+        if found.is_empty() {
+            found = self.called_otherwise(text);
         }
         if found.is_empty() {
             found = self.dated(text);
@@ -242,6 +289,32 @@ impl ProofRows {
             !is_shared && has_exact_word(text, word)
         };
         (0..self.rows.len()).filter(|row| words[*row].iter().any(|word| is_own(*row, word))).collect()
+    }
+
+    /// Returns the rows whose name stands in a text in the other number, `Lamps` of `Lamp`, or as a month: `February` of
+    /// `2024-02`, where only one row is of a February.
+    fn called_otherwise(&self, text: &str) -> Vec<usize> {
+        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+            return Vec::new();
+        }
+        let labels = self.label_columns();
+        let months: Vec<Option<NaiveDate>> = self.rows.iter().map(|row| row.first().and_then(month_of)).collect();
+        let quarters: Vec<Option<u32>> = self.rows.iter().map(|row| row.first().and_then(quarter_of)).collect();
+        let is_called = |row: &usize| {
+            let names = labels.iter().filter_map(|column| self.rows[*row].get(*column)?.as_str());
+            let is_named = names.flat_map(other_number).any(|name| tokens::find_word(text, &name).is_some());
+            let is_of_month = months[*row].is_some_and(|day| {
+                let is_only = months.iter().flatten().filter(|other| other.month() == day.month()).count() == 1;
+                // `May`, and no `may`.
+                is_only && has_word(text, &day.format("%B").to_string())
+            });
+            let is_of_quarter = quarters[*row].is_some_and(|quarter| {
+                let is_only = quarters.iter().flatten().filter(|other| **other == quarter).count() == 1;
+                is_only && says_quarter(text, quarter)
+            });
+            is_named || is_of_month || is_of_quarter
+        };
+        (0..self.rows.len()).filter(is_called).collect()
     }
 
     /// Returns the rows whose day, month or hour stands in a text.
@@ -283,6 +356,31 @@ impl ProofRows {
         };
         let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
         self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect()
+    }
+}
+
+/// Returns the quarter that a name ends with: of `2024-Q3`.
+fn quarter_of(value: &Value) -> Option<u32> {
+    let (before, quarter) = value.as_str()?.rsplit_once(['Q', 'q'])?;
+    let is_apart = !before.ends_with(char::is_alphanumeric) && !before.is_empty();
+    quarter.parse().ok().filter(|quarter| is_apart && (1..=4).contains(quarter))
+}
+
+/// Whether a text speaks of a quarter: `Q3`, `the third quarter`.
+fn says_quarter(text: &str, quarter: u32) -> bool {
+    const WORDS: [&str; 4] = ["first quarter", "second quarter", "third quarter", "fourth quarter"];
+    let words = usize::try_from(quarter).ok().and_then(|quarter| WORDS.get(quarter.checked_sub(1)?));
+    tokens::find_word(text, &format!("Q{quarter}")).is_some()
+        || words.is_some_and(|words| tokens::find_word(text, words).is_some())
+}
+
+/// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
+fn other_number(name: &str) -> Vec<String> {
+    let is_word = name.chars().count() > 2 && name.chars().all(char::is_alphabetic) && !name.ends_with("ss");
+    match (is_word, name.strip_suffix('s')) {
+        (false, _) => Vec::new(),
+        (true, Some(one)) => vec![one.to_owned()],
+        (true, None) => vec![format!("{name}s"), format!("{name}es")],
     }
 }
 

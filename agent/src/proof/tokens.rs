@@ -196,12 +196,22 @@ impl TextToken {
         is_less && number.value > 0.0 && LOSSES.iter().any(|word| find_word(clause, word).is_some())
     }
 
+    pub(super) fn is_percent(&self) -> bool {
+        matches!(&self.kind, TextTokenKind::Number(number) if number.is_percent)
+    }
+
+    /// Whether it is a number of percentage points.
+    pub(super) fn is_of_points(&self, clause: &str) -> bool {
+        let behind = clause[self.end..].trim_start().trim_start_matches('%').trim_start().to_lowercase();
+        let is_points = |word: &&str| behind.starts_with(*word);
+        self.is_percent()
+            && ["percentage point", "percentage-point", "percent point", "points", "pp "].iter().any(is_points)
+    }
+
     /// Whether it is `Q1`.
     pub(super) fn is_quarter(&self) -> bool {
-        matches!(&self.kind, TextTokenKind::Code(_))
-            && self.text.len() == 2
-            && self.text.starts_with(['Q', 'q'])
-            && self.text.ends_with(['1', '2', '3', '4'])
+        matches!(&self.kind, TextTokenKind::Code(code)
+            if code.len() == 2 && code.starts_with(['Q', 'q']) && code.ends_with(['1', '2', '3', '4']))
     }
 
     /// Whether it only stands beside another number: the 1 of `1.62 to 1`, the 100 of `22 out of every 100`.
@@ -342,7 +352,9 @@ fn part_of_whole(text: &str, start: usize, end: usize, found: &[TextToken]) -> O
     let (count, begin) = if singular == word {
         let next = text[end..].split_whitespace().next().unwrap_or_default().to_lowercase();
         let before = last_words(&text[..start], 1);
-        let is_part = ["a", "one"].contains(&before.as_str()) && BEHIND_PART.contains(&next.as_str());
+        // `Down by a third`.
+        let is_by = ["by a", "by one"].iter().any(|words| last_words(&text[..start], 2) == *words);
+        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && BEHIND_PART.contains(&next.as_str()));
         is_part.then_some((1.0, start))?
     } else {
         let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);
@@ -381,7 +393,20 @@ fn rank_or_factor(text: &str, start: usize, end: usize) -> Option<TextTokenKind>
         let compares = next == "as" || next == "the" || (*name == "half" && next == "of" && !is_part);
         return (!needs_as || compares).then_some(TextTokenKind::Factor(*factor));
     }
+    // `A third as many`.
+    if let Some((_, parts)) = PARTS.iter().find(|(name, _)| *name == word)
+        && next == "as"
+        && ["a", "one"].contains(&last_words(&text[..start], 1).as_str())
+    {
+        return Some(TextTokenKind::Factor(1.0 / parts));
+    }
     let ordinal = ORDINALS.iter().position(|known| *known == word).map(|index| index + 1)?;
+    // `The second quarter of 2024`.
+    let behind = text[end..].trim_start().to_ascii_lowercase();
+    let is_quarter = behind.strip_prefix("quarter of ").is_some_and(|rest| rest.starts_with(['1', '2']));
+    if is_quarter && ordinal <= 4 {
+        return Some(TextTokenKind::Code(format!("Q{ordinal}")));
+    }
     is_rank(text, start, end).then_some(TextTokenKind::Rank(ordinal))
 }
 
@@ -468,7 +493,8 @@ pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
     let mut start = 0;
     let mut within = 0;
     for (at, length) in marks {
-        if at < start.max(within) {
+        // `Two and a half hours` is one number.
+        if at < start.max(within) || sentence[at..].starts_with(" and a half") {
             continue;
         }
         // `March 9, 2014` is one.

@@ -58,6 +58,7 @@ impl VisitorMut for ColumnFixer<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         self.join_by_key(expr);
+        self.quote_text(expr);
         let found = match lookup(&self.scopes, expr) {
             NameLookup::Instead(replaced, kind, why) => Some((replaced, kind, why)),
             NameLookup::Missing(qualifier, column) => {
@@ -92,6 +93,33 @@ impl ColumnFixer<'_> {
         let (key, why) = found;
         self.repairs.push(Repair::new(RepairKind::Column, id.to_string(), key.to_string(), why));
         **id = key;
+    }
+
+    /// Quotes a word that nothing is called by, where a column of texts is compared with it: `genre = crime`.
+    fn quote_text(&mut self, expr: &mut Expr) {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } = expr else { return };
+        let word = if self.is_of_texts(left) && self.is_unknown_word(right) {
+            right
+        } else if self.is_of_texts(right) && self.is_unknown_word(left) {
+            left
+        } else {
+            return;
+        };
+        let Expr::Identifier(ident) = &**word else { return };
+        let text = Expr::Value(Value::SingleQuotedString(ident.value.clone()).into());
+        let why = "nothing has that name; a text is in single quotes";
+        self.repairs.push(Repair::new(RepairKind::Quotes, word.to_string(), text.to_string(), why));
+        **word = text;
+    }
+
+    fn is_of_texts(&self, expr: &Expr) -> bool {
+        let found = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr));
+        found.is_some_and(|(_, _, data_type)| data_type.is_some_and(DataType::is_string))
+    }
+
+    fn is_unknown_word(&self, expr: &Expr) -> bool {
+        let is_bare = matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none());
+        is_bare && matches!(lookup(&self.scopes, expr), NameLookup::Missing(None, _))
     }
 
     /// Returns the key that an id which its table does not have is, beside a column that refers to the table.

@@ -20,6 +20,8 @@ use crate::sql_text::quote_identifier;
 
 /// Least confidence of a relationship by which tables are joined.
 const MIN_CONFIDENCE: f32 = 0.5;
+/// Tables on from a column to what it refers to.
+const MAX_REFERENCES: usize = 3;
 
 /// Adds to a SELECT the joins that it needs.
 pub(super) fn repair(
@@ -352,6 +354,53 @@ pub(super) fn related<'r>(at_hand: &'r TablesAtHand, left: &TableName, right: &T
         Some(known) if known.confidence >= one.confidence => Some(known),
         _ => Some(one),
     })
+}
+
+/// Returns the relationships that surely join two tables.
+pub(crate) fn relationships_of<'r>(
+    at_hand: &'r TablesAtHand,
+    left: &TableName,
+    right: &TableName,
+) -> Vec<&'r Relationship> {
+    let joins = |one: &&Relationship| {
+        (same(&one.from, left) && same(&one.to, right)) || (same(&one.from, right) && same(&one.to, left))
+    };
+    at_hand.relationships.iter().filter(sure).filter(joins).collect()
+}
+
+/// Whether a column refers to another table, or is referred to.
+pub(crate) fn is_key(at_hand: &TablesAtHand, table: &TableName, column: &str) -> bool {
+    let has = |columns: &[String]| columns.iter().any(|known| known.eq_ignore_ascii_case(column));
+    let is_of = |one: &Relationship| {
+        (same(&one.from, table) && has(&one.from_columns)) || (same(&one.to, table) && has(&one.to_columns))
+    };
+    at_hand.relationships.iter().filter(sure).any(is_of)
+}
+
+/// Whether two columns say the same of their rows: one refers to the other, or both to a third.
+pub(crate) fn refer_alike(at_hand: &TablesAtHand, one: (&TableName, &str), other: (&TableName, &str)) -> bool {
+    let one = referred_to(at_hand, one.0, one.1);
+    referred_to(at_hand, other.0, other.1).iter().any(|place| one.contains(place))
+}
+
+/// Returns a column and what it refers to, at most [`MAX_REFERENCES`] tables on, by lowercase names.
+fn referred_to(at_hand: &TablesAtHand, table: &TableName, column: &str) -> Vec<((String, String), String)> {
+    let mut places = vec![(super::key_of(table), column.to_lowercase())];
+    for _ in 0..MAX_REFERENCES {
+        let known = places.len();
+        for one in at_hand.relationships.iter().filter(sure) {
+            for (from, to) in one.from_columns.iter().zip(&one.to_columns) {
+                let place = (super::key_of(&one.to), to.to_lowercase());
+                if places.contains(&(super::key_of(&one.from), from.to_lowercase())) && !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        if places.len() == known {
+            break;
+        }
+    }
+    places
 }
 
 /// Returns the condition by which a relationship joins `left`, called `left_name`, to the table called `right_name`.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use chrono::{Months, NaiveDate};
 use futures::StreamExt;
 use querent_catalog::TableName;
 use querent_engine::Session;
@@ -31,6 +32,8 @@ const MAX_VALUES: usize = 5_000;
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the texts of one query may be looked for in other columns.
 const PLACES_TIMEOUT: Duration = Duration::from_secs(6);
+/// Why a comparison with a year or a month is written otherwise.
+const OF_PERIOD: &str = "a year or a month is all of its days";
 /// Columns of one query whose values are read.
 const MAX_COLUMNS: usize = 4;
 
@@ -195,6 +198,13 @@ impl VisitorMut for LiteralWriter<'_> {
                     return ControlFlow::Continue(());
                 }
                 let is_left = text_of(right).is_some();
+                if is_time
+                    && is_left
+                    && let Some(of_period) = self.of_period(&column, &op, &literal)
+                {
+                    *expr = of_period;
+                    return ControlFlow::Continue(());
+                }
                 if op == BinaryOperator::Eq
                     && is_time
                     && let Some(of_day) = self.of_day(&column, &literal)
@@ -223,8 +233,26 @@ impl VisitorMut for LiteralWriter<'_> {
                 }
                 *list = written;
             }
-            Expr::Between { expr: column, low, high, .. } => {
+            Expr::Case { operand: Some(column), conditions, .. } => {
+                let Some((key, false)) = self.column(column) else { return ControlFlow::Continue(()) };
+                for when in conditions {
+                    // One branch is of one value.
+                    if let Some(values) = text_of(&when.condition).and_then(|one| self.take(key.clone(), false, &one))
+                        && let [only] = values.as_slice()
+                    {
+                        when.condition = text(only);
+                    }
+                }
+            }
+            Expr::Between { expr: column, low, high, negated } => {
                 let Some((key, true)) = self.column(column) else { return ControlFlow::Continue(()) };
+                let ends = (text_of(low), text_of(high));
+                if let (Some(from), Some(to)) = ends
+                    && let Some(of_periods) = self.of_periods(column, *negated, &from, &to)
+                {
+                    *expr = of_periods;
+                    return ControlFlow::Continue(());
+                }
                 for bound in [low, high] {
                     if let Some(values) = text_of(bound).and_then(|literal| self.take(key.clone(), true, &literal))
                         && let Some(first) = values.first()
@@ -278,6 +306,42 @@ impl LiteralWriter<'_> {
         expression(&written)
     }
 
+    /// Returns what stands for the comparison of a time with a year or a month: `joined > '2022'` is after its end.
+    fn of_period(&mut self, column: &Expr, op: &BinaryOperator, literal: &str) -> Option<Expr> {
+        let (first, next) = period_in(literal)?;
+        let LiteralStep::Write { repairs, .. } = &mut self.step else { return None };
+        let written = match op {
+            BinaryOperator::Eq => format!("({column} >= '{first}' AND {column} < '{next}')"),
+            BinaryOperator::Gt => format!("{column} >= '{next}'"),
+            BinaryOperator::GtEq => format!("{column} >= '{first}'"),
+            BinaryOperator::Lt => format!("{column} < '{first}'"),
+            BinaryOperator::LtEq => format!("{column} < '{next}'"),
+            _ => return None,
+        };
+        let from = format!("{column} {op} {}", text(literal));
+        repairs.push(Repair::new(RepairKind::Literal, from, written.clone(), OF_PERIOD));
+        expression(&written)
+    }
+
+    /// Returns what stands for `BETWEEN '2024-01' AND '2024-03'`: from the first day of the one to the last of the other.
+    fn of_periods(&mut self, column: &Expr, is_negated: bool, from: &str, to: &str) -> Option<Expr> {
+        let (low, high) = (period_in(from), period_in(to));
+        if low.is_none() && high.is_none() {
+            return None;
+        }
+        let LiteralStep::Write { repairs, .. } = &mut self.step else { return None };
+        let low = low.map(|(first, _)| first.to_string()).or_else(|| date_in(from))?;
+        let upper = match high {
+            Some((_, next)) => format!("{column} < '{next}'"),
+            None => format!("{column} <= '{}'", date_in(to)?),
+        };
+        let not = if is_negated { "NOT " } else { "" };
+        let written = format!("{not}({column} >= '{low}' AND {upper})");
+        let sent = format!("{column} {not}BETWEEN {} AND {}", text(from), text(to));
+        repairs.push(Repair::new(RepairKind::Literal, sent, written.clone(), OF_PERIOD));
+        expression(&written)
+    }
+
     /// Returns what stands for the comparison of a column with a text that is elsewhere.
     fn moved(&mut self, key: &ColumnKey, literal: &str, column: &Expr) -> Option<Expr> {
         let LiteralStep::Move { places, repairs } = &mut self.step else { return None };
@@ -311,6 +375,22 @@ impl LiteralWriter<'_> {
             LiteralStep::Move { .. } => None,
         }
     }
+}
+
+/// Returns the first day of the year or the month that a text is, and the first one after it.
+fn period_in(text: &str) -> Option<(NaiveDate, NaiveDate)> {
+    let is_number = |part: &str| part.chars().all(|c| c.is_ascii_digit());
+    let (year, month) = match text.trim().split_once(['-', '/']) {
+        Some((year, month)) if (1..=2).contains(&month.len()) => (year, Some(month)),
+        Some(_) => return None,
+        None => (text.trim(), None),
+    };
+    if year.len() != 4 || !is_number(year) || !month.is_none_or(is_number) {
+        return None;
+    }
+    let first = NaiveDate::from_ymd_opt(year.parse().ok()?, month.unwrap_or("1").parse().ok()?, 1)?;
+    let months = if month.is_some() { 1 } else { 12 };
+    Some((first, first.checked_add_months(Months::new(months))?))
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {

@@ -221,7 +221,12 @@ impl<'a> Scopes<'a> {
     }
 
     fn type_in(&self, scope: &Scope, expr: &Expr) -> Option<DataType> {
-        column_of(scope, expr).and_then(|(_, _, data_type)| data_type.cloned())
+        match expr {
+            Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("count") => {
+                Some(DataType::Int64)
+            }
+            _ => column_of(scope, expr).and_then(|(_, _, data_type)| data_type.cloned()),
+        }
     }
 }
 

@@ -17,6 +17,12 @@ const SHOP: &[&str] = &[
      (4, NULL, 1, TIMESTAMP '2024-04-02 09:00:00', DATE '2024-04-02', NULL)",
     "CREATE TABLE shop.lines (id BIGINT, order_id BIGINT, price BIGINT, reduction BIGINT, weight VARCHAR)",
     "INSERT INTO shop.lines VALUES (1, 1, 5, 1, '9'), (2, 1, 8, NULL, '10.5'), (3, 2, 5, 2, '7'), (4, 3, 6, NULL, NULL)",
+    "CREATE TABLE shop.stores (id BIGINT PRIMARY KEY, name VARCHAR, town VARCHAR, takings BIGINT)",
+    "CREATE TABLE shop.staff (id BIGINT PRIMARY KEY, store_id BIGINT REFERENCES shop.stores (id), name VARCHAR, \
+     town VARCHAR, pay BIGINT)",
+    "INSERT INTO shop.stores VALUES (1, 'North', 'Oslo', 10), (2, 'South', 'Rome', 20), (3, 'East', 'Rome', 20)",
+    "INSERT INTO shop.staff VALUES (1, 2, 'Mia', 'Rome', 4), (2, 2, 'Noa', 'Oslo', 4), (3, 1, 'Ole', 'Oslo', 9), \
+     (4, 3, 'Pia', 'Rome', 2)",
     "CREATE TABLE shop.visits (id BIGINT, placed TIMESTAMP, day DATE)",
     "INSERT INTO shop.visits VALUES (1, TIMESTAMP '2023-01-05 10:00:00', DATE '2023-01-31'), \
      (2, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-02-29'), (3, TIMESTAMP '2024-02-29 23:00:00', DATE '2024-03-01')",
@@ -103,7 +109,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT sum(price - coalesce(reduction, 0)) AS s FROM shop.lines", &[]),
     ("SELECT sum(reduction) AS s FROM shop.lines", &[]),
     ("SELECT count(customer_id) AS n FROM shop.orders", &["nulls"]),
-    ("SELECT count(customer_id) AS customers FROM shop.orders", &[]),
+    ("SELECT count(customer_id) AS customers FROM shop.orders", &["fan_out"]),
     ("SELECT count(id) AS n FROM shop.orders", &[]),
     ("SELECT avg(a) AS a FROM (SELECT order_id, avg(price) AS a FROM shop.lines GROUP BY order_id) AS t", &["average"]),
     ("SELECT max(a) AS a FROM (SELECT order_id, avg(price) AS a FROM shop.lines GROUP BY order_id) AS t", &[]),
@@ -135,16 +141,16 @@ const CASES: &[(&str, &[&str])] = &[
     // Nulls.
     (
         "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status IN ('paid')",
-        &["nulls"],
+        &["fan_out", "nulls"],
     ),
     (
         "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.placed >= \
          TIMESTAMP '2024-03-01 00:00:00'",
-        &["nulls"],
+        &["fan_out", "nulls"],
     ),
     (
         "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status LIKE 'p%'",
-        &["nulls"],
+        &["fan_out", "nulls"],
     ),
     ("SELECT id FROM shop.orders WHERE status NOT IN (SELECT city FROM shop.customers WHERE id = 1)", &["nulls"]),
     ("SELECT name FROM shop.customers WHERE NOT (id IN (SELECT customer_id FROM shop.orders))", &["nulls"]),
@@ -164,7 +170,7 @@ const CASES: &[(&str, &[&str])] = &[
     ),
     (
         "SELECT c.name FROM shop.orders o RIGHT JOIN shop.customers c ON o.customer_id = c.id WHERE o.status = 'paid'",
-        &["nulls"],
+        &["fan_out", "nulls"],
     ),
     ("SELECT id FROM shop.orders ORDER BY status DESC LIMIT 1", &["nulls"]),
     ("SELECT id FROM shop.orders ORDER BY status DESC NULLS LAST LIMIT 2", &[]),
@@ -186,7 +192,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT count(*) AS n FROM shop.customers WHERE name <> 'Ann'", &[]),
     (
         "SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.status = 'paid'",
-        &["nulls"],
+        &["fan_out", "nulls"],
     ),
     ("SELECT c.name FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id WHERE o.id IS NULL", &[]),
     // Texts that no row has.
@@ -208,7 +214,7 @@ const CASES: &[(&str, &[&str])] = &[
     // Limits.
     ("WITH few AS (SELECT amount FROM shop.orders LIMIT 2) SELECT sum(amount) AS s FROM few", &["limit"]),
     ("SELECT name FROM shop.customers WHERE id IN (SELECT customer_id FROM shop.orders LIMIT 2)", &["limit"]),
-    ("SELECT name FROM shop.customers WHERE EXISTS (SELECT 1 FROM shop.orders LIMIT 1)", &[]),
+    ("SELECT name FROM shop.customers WHERE EXISTS (SELECT 1 FROM shop.orders LIMIT 1)", &["condition"]),
     ("SELECT id FROM shop.orders LIMIT 2", &["limit"]),
     ("SELECT id FROM shop.orders ORDER BY id LIMIT 2", &[]),
     ("SELECT id FROM shop.orders ORDER BY amount DESC LIMIT 1", &["limit"]),
@@ -218,6 +224,93 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT count(status) / count(*) AS share FROM shop.orders", &["division"]),
     ("SELECT 1.0 * count(status) / count(*) AS share FROM shop.orders", &[]),
     ("SELECT customer_id FROM shop.orders GROUP BY customer_id HAVING count(status) / count(*) > 0.4", &["division"]),
+    // Joins by other columns than those that refer to each other, and none at all.
+    ("SELECT f.name, s.name FROM shop.staff f JOIN shop.stores s ON s.id = f.id", &["join"]),
+    ("SELECT f.name, s.name FROM shop.staff f JOIN shop.stores s ON s.id = f.store_id", &[]),
+    ("SELECT f.name, s.name FROM shop.staff f JOIN shop.stores s ON s.town = f.town", &[]),
+    ("SELECT f.name, s.name FROM shop.staff f JOIN shop.stores s ON s.id = f.store_id AND s.id <> f.id", &[]),
+    ("SELECT name FROM shop.stores WHERE id IN (SELECT id FROM shop.staff WHERE pay > 3)", &["join"]),
+    ("SELECT name FROM shop.stores WHERE id IN (SELECT store_id FROM shop.staff WHERE pay > 3)", &[]),
+    ("SELECT f.name, s.name FROM shop.staff f, shop.stores s WHERE f.pay > 3", &["join"]),
+    ("SELECT f.name, s.name FROM shop.staff f, shop.stores s WHERE f.pay > 3 AND f.store_id = s.id", &[]),
+    ("SELECT f.name, s.name FROM shop.staff f, shop.stores s WHERE s.name = 'North'", &[]),
+    ("SELECT s.name, count(*) AS n FROM shop.staff f CROSS JOIN shop.stores s GROUP BY s.name", &["join"]),
+    ("SELECT a.name, b.name FROM shop.stores a CROSS JOIN shop.stores b", &[]),
+    // Lists and counts in which rows come up again.
+    ("SELECT s.name FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id", &["fan_out"]),
+    ("SELECT DISTINCT s.name FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id", &[]),
+    ("SELECT f.name FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id", &[]),
+    ("SELECT s.name, f.pay FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id", &[]),
+    ("SELECT count(*) AS stores FROM shop.staff", &["fan_out"]),
+    ("SELECT count(DISTINCT store_id) AS stores FROM shop.staff", &[]),
+    ("SELECT count(town) AS different_towns FROM shop.staff", &["fan_out"]),
+    ("SELECT count(*) AS staff FROM shop.staff", &[]),
+    // Other aggregates that a join weighs, and sums of keys.
+    ("SELECT median(s.takings) AS m FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id", &["fan_out"]),
+    (
+        "SELECT s.town, sum(s.takings) OVER () AS total FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id WHERE \
+         f.pay > 2",
+        &["fan_out"],
+    ),
+    (
+        "WITH x AS (SELECT f.town, s.takings FROM shop.stores s JOIN shop.staff f ON f.store_id = s.id) SELECT \
+         sum(takings) AS s FROM x",
+        &["fan_out"],
+    ),
+    ("SELECT sum(store_id) AS s FROM shop.staff", &["average"]),
+    ("SELECT sum(a) AS s FROM (SELECT store_id, avg(pay) AS a FROM shop.staff GROUP BY store_id) AS t", &["average"]),
+    // Conditions that bind otherwise than they read.
+    ("SELECT name FROM shop.staff WHERE town = 'Rome' OR town = 'Oslo' AND pay > 5", &["condition"]),
+    ("SELECT name FROM shop.staff WHERE (town = 'Rome' OR town = 'Oslo') AND pay > 3", &[]),
+    ("SELECT name FROM shop.staff WHERE town = 'Rome' AND pay > 5 OR town = 'Oslo' AND pay > 3", &[]),
+    ("SELECT name FROM shop.staff WHERE town <> 'Rome' OR town <> 'Oslo'", &["condition"]),
+    ("SELECT name FROM shop.staff WHERE town <> 'Rome' AND town <> 'Paris'", &["literal"]),
+    ("SELECT name FROM shop.staff WHERE pay BETWEEN 9 AND 2", &["condition"]),
+    ("SELECT name FROM shop.staff WHERE pay BETWEEN 2 AND 9", &[]),
+    ("SELECT name FROM shop.stores WHERE EXISTS (SELECT 1 FROM shop.staff WHERE pay > 8)", &["condition"]),
+    (
+        "SELECT name FROM shop.stores s WHERE EXISTS (SELECT 1 FROM shop.staff f WHERE f.store_id = s.id AND pay > 8)",
+        &[],
+    ),
+    (
+        "SELECT a.name, b.name AS other FROM shop.staff a JOIN shop.staff b ON a.town = b.town WHERE a.id <> b.id",
+        &["join"],
+    ),
+    ("SELECT a.name, b.name AS other FROM shop.staff a JOIN shop.staff b ON a.town = b.town WHERE a.id < b.id", &[]),
+    ("SELECT name, lag(pay) OVER () AS prior FROM shop.staff", &["limit"]),
+    ("SELECT name, lag(pay) OVER (ORDER BY id) AS prior FROM shop.staff", &[]),
+    ("SELECT to_char(placed, '%d/%m/%Y') AS d, count(*) AS n FROM shop.visits GROUP BY d ORDER BY d", &["text"]),
+    ("SELECT to_char(placed, '%Y-%m') AS m, count(*) AS n FROM shop.visits GROUP BY m ORDER BY m", &[]),
+    (
+        "SELECT avg(p) AS a FROM (SELECT store_id, 1.0 * sum(pay) / count(*) AS p FROM shop.staff GROUP BY store_id) AS t",
+        &["average"],
+    ),
+    // Ties that a rank has, and nulls that are compared with.
+    ("SELECT name FROM shop.stores ORDER BY takings DESC FETCH FIRST 1 ROWS ONLY", &["limit"]),
+    ("SELECT name FROM shop.stores ORDER BY takings DESC LIMIT 1 OFFSET 1", &["limit"]),
+    ("SELECT name FROM shop.stores ORDER BY takings, name LIMIT 1 OFFSET 1", &[]),
+    (
+        "SELECT name FROM (SELECT name, row_number() OVER (ORDER BY takings DESC) AS r FROM shop.stores) AS t WHERE \
+         r = 1",
+        &["limit"],
+    ),
+    ("SELECT name FROM (SELECT name, rank() OVER (ORDER BY takings DESC) AS r FROM shop.stores) AS t WHERE r = 1", &[]),
+    ("SELECT name FROM shop.customers WHERE city = (SELECT city FROM shop.customers WHERE id = 3) OR id = 1", &[]),
+    ("SELECT name FROM shop.customers WHERE city <> (SELECT city FROM shop.customers WHERE id = 3)", &["nulls"]),
+    ("SELECT name FROM shop.customers WHERE id <> ALL (SELECT customer_id FROM shop.orders)", &["nulls"]),
+    // Texts of CASE and of IN, quarters of several years, whole numbers of subqueries.
+    ("SELECT sum(CASE status WHEN 'shipped' THEN 1 ELSE 0 END) AS n FROM shop.orders", &["literal"]),
+    ("SELECT sum(CASE status WHEN 'paid' THEN 1 ELSE 0 END) AS n FROM shop.orders", &[]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE upper(status) IN ('Paid') OR amount > 6", &["literal"]),
+    ("SELECT extract(quarter FROM placed) AS q, count(*) AS n FROM shop.visits GROUP BY q", &["period"]),
+    ("SELECT to_char(placed, '%B') AS m, count(*) AS n FROM shop.visits GROUP BY m", &["period"]),
+    ("SELECT to_char(placed, '%Y-%m') AS m, count(*) AS n FROM shop.visits GROUP BY m", &[]),
+    ("SELECT (SELECT count(*) FROM shop.orders) / (SELECT count(*) FROM shop.customers) AS share", &["division"]),
+    (
+        "WITH a AS (SELECT count(*) AS n FROM shop.orders), b AS (SELECT count(*) AS n FROM shop.customers) SELECT \
+         a.n / b.n AS share FROM a, b",
+        &["division"],
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

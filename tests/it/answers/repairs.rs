@@ -16,6 +16,29 @@ pub(super) const WORLD: &str = "Which country on each continent, and the populat
 pub(super) const CONCERTS: &str = "Names of each singer, of the concert and the stadium capacity?";
 
 #[tokio::test(flavor = "multi_thread")]
+async fn years_and_months_are_all_of_their_days_and_words_are_texts() {
+    // Votes of 9 and 10 March and of 1 April 2018.
+    let votes = |condition: &str| format!("SELECT count(*) AS n FROM voter_1.votes WHERE {condition}");
+    let fixture = AnswersFixture::new().await;
+    for (condition, kind, n) in [
+        ("created > '2017'", "literal", 3),
+        ("created > '2018'", "literal", 0),
+        ("created >= '2018-04'", "literal", 1),
+        ("created <= '2018-03'", "literal", 2),
+        ("created < '2018-04'", "literal", 2),
+        ("created = '2018-03'", "literal", 2),
+        ("created BETWEEN '2018-03' AND '2018-04'", "literal", 3),
+        ("created BETWEEN '2018-03-10' AND '2018-03'", "literal", 1),
+        ("contestant = Bob", "quotes", 1),
+    ] {
+        let result = fixture.result_of(VOTES, &votes(condition)).await.result;
+        assert_eq!(result["rows"], json!([{ "n": n }]), "{condition}: {result}");
+        let changes = result["repaired"]["changes"].as_array().cloned().unwrap_or_default();
+        assert!(changes.iter().any(|change| change["kind"] == kind), "{condition}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_of_tables_resolve_as_a_model_writes_them() {
     run_table(vec![
         (VOTES, "SELECT count(*) AS n FROM votes WHERE state = 'CA'", &["table"], json!([{"n": 2}])),

@@ -193,3 +193,30 @@ async fn values_explain_what_names_do_not() {
     assert_eq!(assessment.missing, ["Tokyo"], "{text}");
     assert!(text.contains("no value here is called “Tokyo”"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_that_no_row_is_of_and_judgements_are_said() {
+    let (_folder, engine) = flights_and_logs().await;
+    let session = engine.session(Principal::local_admin(), Limits::default());
+    for statement in [
+        "CREATE TABLE rides (ride_id BIGINT, started TIMESTAMP)",
+        "INSERT INTO rides VALUES (1, TIMESTAMP '2023-01-05 10:00:00'), (2, TIMESTAMP '2024-03-01 08:00:00')",
+    ] {
+        session.sql(statement).await.unwrap().collect().await.unwrap();
+    }
+    engine.catalog().search().index_idle().await.unwrap();
+    let count = || run_sql("SELECT count(*) AS n FROM rides");
+    for (question, missing, said) in [
+        ("How many rides were there in 1875?", "1875", "no row is of 1875; `default.rides.started` is from 2023-01-05"),
+        ("How many rides will there be next year?", "will be", "asks for what will be"),
+        ("Which ride should I take?", "should i", "asks for a judgement"),
+    ] {
+        let (text, assessment) = ask(&engine, AgentConfig::default(), question, count()).await;
+        assert!(says_so(&text) && text.contains(said), "{question}: {text}");
+        assert_eq!(assessment.missing, [missing], "{question}");
+    }
+    for question in ["How many rides were there in 2024?", "How many rides started after 1990?", "Count the rides"] {
+        let (text, assessment) = ask(&engine, AgentConfig::default(), question, count()).await;
+        assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
+    }
+}

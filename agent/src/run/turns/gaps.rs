@@ -1,14 +1,16 @@
 //! What a question asks for and the data does not have. Once a query has run, the question is held against the databases
 //! that it reads; what seems to be missing is looked for in the tables that it read: in their names and values, and by
 //! meaning. Only what is found nowhere there is said to be missing. Questions about what is read cost one look at their
-//! words.
+//! words. What no words tell is told by [`times`]: a time that the rows do not reach.
+
+mod times;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arrow::array::AsArray;
 use futures::StreamExt;
-use querent_catalog::{SearchRequest, TableInfo, TableKind, TableName};
+use querent_catalog::{PageRequest, SearchRequest, TableFilter, TableInfo, TableKind, TableName};
 
 use super::Turns;
 use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of, is_opaque_name};
@@ -32,6 +34,8 @@ const MAX_VALUE_COLUMNS: usize = 100;
 const SHORT_VALUE: usize = 40;
 const SHORTEST_PART: usize = 3;
 const SHORTEST_STEM: usize = 4;
+/// Tables of a database whose names are looked at.
+const DATABASE_TABLES: usize = 200;
 /// Words of a KQL query that may name tables.
 const MAX_KQL_NAMES: usize = 64;
 /// Names that a missing word is compared with by meaning.
@@ -39,6 +43,9 @@ const COMPARED_NAMES: usize = 64;
 /// From which cosine on two words mean the same. With all-MiniLM-L6-v2, of 62 words that were not there none had a name
 /// so near (`flight attendants` and `airlines` 0.70), of 36 that were there in other words 7 had.
 const SAME_MEANING: f32 = 0.72;
+/// The same of a name of which the question says nothing else: `mayor` is near `city` because it is of one, and `lorries`
+/// near `trucks`. Of 25 words that were there otherwise 9 had such a name, of 94 that were not 6.
+const NEAR_MEANING: f32 = 0.52;
 /// Tables and columns that are named as what is nearest.
 const NAMED_TABLES: usize = 3;
 const NAMED_COLUMNS: usize = 6;
@@ -56,6 +63,8 @@ pub(super) struct GapSearch {
     taught: Vocabulary,
     /// The query for which it was looked for last.
     query: Option<String>,
+    /// What the data lacks otherwise than by a name, as a sentence says it.
+    otherwise: Option<String>,
     /// What is said below an answer.
     note: Option<String>,
     /// Tables elsewhere that speak of what the query does not read.
@@ -89,6 +98,16 @@ impl GapSearch {
     }
 }
 
+/// What the data lacks for a question.
+#[derive(Debug, Default)]
+struct FoundGaps {
+    gaps: QuestionGaps,
+    /// Tables that would explain it.
+    elsewhere: Vec<TableName>,
+    /// What it lacks otherwise than by a name: as the question says it, and as a sentence.
+    otherwise: Option<(String, String)>,
+}
+
 impl Turns<'_> {
     /// Looks for what seems to be missing, once a query has run, and adds what is missing to what the confidence rests on.
     pub(super) async fn look_for_gaps(&mut self) {
@@ -102,7 +121,7 @@ impl Turns<'_> {
         self.gaps.query.clone_from(&query);
         let query = query.unwrap_or_default();
         let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
-        let (gaps, elsewhere) = match found {
+        let FoundGaps { gaps, elsewhere, otherwise } = match found {
             Ok(found) => found,
             Err(_) => {
                 tracing::debug!("what the question asks for was not looked for to the end; nothing is said about it");
@@ -110,6 +129,11 @@ impl Turns<'_> {
             }
         };
         self.evidence.missing = gaps.asked.iter().map(|gap| gap.phrase.clone()).collect();
+        self.gaps.otherwise = None;
+        if let Some((phrase, sentence)) = otherwise.filter(|_| gaps.asked.is_empty()) {
+            self.evidence.missing = vec![phrase];
+            self.gaps.otherwise = Some(sentence);
+        }
         self.evidence.unknown_names = gaps.names;
         self.evidence.unexplained = gaps.others;
         self.gaps.elsewhere = elsewhere;
@@ -117,7 +141,7 @@ impl Turns<'_> {
     }
 
     /// Returns what a query and the tables that it reads leave unexplained, and the tables that would explain it.
-    async fn gaps_of_query(&self, query: &str) -> (QuestionGaps, Vec<TableName>) {
+    async fn gaps_of_query(&self, query: &str) -> FoundGaps {
         let question = self.task.request.question();
         let at_hand = &self.context.at_hand;
         let read = match self.sql_used {
@@ -143,21 +167,23 @@ impl Turns<'_> {
             self.texts_of(query).iter().for_each(|text| vocabulary.add_literal(text));
         }
         let mut gaps = gaps_of(&question, &vocabulary);
+        if !gaps.asked.is_empty() {
+            self.add_databases(&read, &mut vocabulary).await;
+            gaps = gaps_of(&question, &vocabulary);
+        }
+        let otherwise = match &gaps.judgement {
+            Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
+            None => self.time_beyond(&question, &read, &vocabulary).await,
+        };
         if !gaps.is_any() {
-            return (gaps, Vec::new());
+            return FoundGaps { gaps, elsewhere: Vec::new(), otherwise };
         }
         let mut tables = read.clone();
         let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
         tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
         self.add_values(&gaps, &tables, &mut vocabulary).await;
         gaps = gaps_of(&question, &vocabulary);
-        let mut missing = Vec::new();
-        for gap in std::mem::take(&mut gaps.asked) {
-            if !self.is_named_otherwise(&gap, &read).await {
-                missing.push(gap);
-            }
-        }
-        gaps.asked = missing;
+        self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
         // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name.
         if uses_opaque_column(query, &read) {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
@@ -167,7 +193,7 @@ impl Turns<'_> {
         for gap in &gaps.asked {
             elsewhere.extend(self.tables_about(gap, &tables).await);
         }
-        (gaps, elsewhere)
+        FoundGaps { gaps, elsewhere, otherwise }
     }
 
     /// Returns the tables that words of a KQL query name.
@@ -183,6 +209,20 @@ impl Turns<'_> {
         let tables = self.task.catalog.tables();
         let resolved = tables.resolve(self.context.session.principal(), &names).await.unwrap_or_default();
         resolved.into_iter().flatten().map(|table| table.info).collect()
+    }
+
+    /// Adds the names of the other tables of the databases that are read, which the prompt may not show.
+    async fn add_databases(&self, read: &[TableInfo], vocabulary: &mut Vocabulary) {
+        let mut databases: Vec<&str> = read.iter().map(|table| table.name.database.as_str()).collect();
+        databases.sort_unstable();
+        databases.dedup();
+        let who = self.context.session.principal();
+        for database in databases.into_iter().take(PROBED_TABLES) {
+            let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
+            let tables = self.task.catalog.tables();
+            let page = tables.list_with_columns(who, &filter, PageRequest::first(DATABASE_TABLES)).await;
+            page.map(|page| page.items).unwrap_or_default().iter().for_each(|table| vocabulary.add_table(table));
+        }
     }
 
     /// Adds the words of a question that values of tables have: those that the catalog keeps, and what a bounded look at
@@ -256,26 +296,37 @@ impl Turns<'_> {
         wanted.iter().zip(held).filter(|(_, is_held)| *is_held).map(|((word, _), _)| (*word).to_owned()).collect()
     }
 
-    /// Whether a name of the tables that were read means what is missing.
-    async fn is_named_otherwise(&self, gap: &AskedGap, read: &[TableInfo]) -> bool {
-        let mut names: Vec<String> = Vec::new();
-        for table in read {
-            let own = std::iter::once(&table.name.table).chain(table.columns.iter().map(|column| &column.name));
-            names.extend(own.map(|name| name.replace('_', " ").to_lowercase()));
+    /// Takes out what a name of the tables means: one that is very near, or one that is near and of which the question
+    /// says nothing else. All are compared at once: a busy machine computes some seventy vectors a second, and what is not
+    /// computed in time is taken to be missing.
+    async fn leave_out_named_otherwise(&self, gaps: &mut Vec<AskedGap>, question: &str, tables: &[TableInfo]) {
+        if gaps.is_empty() {
+            return;
         }
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(COMPARED_NAMES);
-        let search = self.task.catalog.search();
-        let phrase = gap.phrase.to_lowercase();
-        let words = gap.words.iter().filter(|word| **word != phrase).cloned();
-        for text in std::iter::once(phrase.clone()).chain(words) {
-            let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&text, &names)).await.ok().flatten();
-            if near.unwrap_or_default().into_iter().any(|cosine| cosine >= SAME_MEANING) {
-                return true;
+        let mut names: Vec<String> = Vec::new();
+        for table in tables {
+            let own = std::iter::once(&table.name.table).chain(table.columns.iter().map(|column| &column.name));
+            for name in own.map(|name| name.replace('_', " ").to_lowercase()) {
+                if !names.contains(&name) && names.len() < COMPARED_NAMES {
+                    names.push(name);
+                }
             }
         }
-        false
+        let texts: Vec<String> = gaps.iter().map(|gap| gap.phrase.to_lowercase()).collect();
+        let search = self.task.catalog.search();
+        let near = tokio::time::timeout(TABLE_TIMEOUT, search.nearness(&texts, &names)).await.ok().flatten();
+        let Some(near) = near else { return };
+        let is_named = |gap: &AskedGap, cosines: &[f32]| {
+            let unsaid = |name: &str| !is_said(name, question, gap) && !is_of_any_table(name);
+            names
+                .iter()
+                .zip(cosines)
+                .any(|(name, cosine)| *cosine >= SAME_MEANING || (*cosine >= NEAR_MEANING && unsaid(name)))
+        };
+        let all = std::mem::take(gaps);
+        gaps.extend(
+            all.into_iter().zip(&near).filter(|(gap, cosines)| !is_named(gap, cosines.as_slice())).map(|(gap, _)| gap),
+        );
     }
 
     /// Returns tables that speak of what is missing, beside those that are known.
@@ -309,6 +360,7 @@ impl Turns<'_> {
         // A name that the model has spelled otherwise finds something, by a text in the query.
         let names_matter = !evidence.unknown_names.is_empty() && (found_nothing || self.texts_of(query).is_empty());
         let what = match (evidence.missing.is_empty(), names_matter) {
+            (false, _) if self.gaps.otherwise.is_some() => self.gaps.otherwise.clone().unwrap_or_default(),
             (false, _) => format!("no table, column or value here is called {}", listed(&evidence.missing)),
             (true, true) => format!("no value here is called {}", listed(&evidence.unknown_names)),
             (true, false) => return None,
@@ -353,6 +405,23 @@ fn uses_opaque_column(query: &str, read: &[TableInfo]) -> bool {
     let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let mut columns = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
     columns.any(|name| is_opaque_name(name) && words.iter().any(|word| word.eq_ignore_ascii_case(name)))
+}
+
+/// Whether a question says a name by other words than those that are missing.
+fn is_said(name: &str, question: &str, gap: &AskedGap) -> bool {
+    let mut of_name = Vocabulary::default();
+    of_name.add_name(name);
+    let words = question.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let mut others =
+        words.filter(|word| word.chars().count() > 2 && !gap.phrase.to_lowercase().contains(word.as_str()));
+    others.any(|word| of_name.names(&word))
+}
+
+/// Whether a name goes with any table.
+fn is_of_any_table(name: &str) -> bool {
+    const WORDS: [&str; 11] =
+        ["id", "code", "no", "count", "name", "details", "other", "date", "time", "type", "number"];
+    name.split(' ').all(|word| WORDS.contains(&word))
 }
 
 fn table_in_words(table: &TableInfo) -> String {

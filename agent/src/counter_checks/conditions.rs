@@ -1,0 +1,142 @@
+//! Conditions that read otherwise than they bind: `a OR b AND c`, where AND binds first, `x <> 1 OR x <> 2`, which is
+//! true of every row, `x = 1 AND x = 2` and `x BETWEEN 9 AND 1`, which are true of none. Also windows in no order, of
+//! which `lag` takes any row.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Value, Visit, Visitor, WindowType};
+
+use super::{CheckKind, Finding};
+
+/// Looks at the conditions of a SELECT, outside of its subqueries.
+pub(super) fn check(select: &Select) -> Vec<Finding> {
+    let mut finder = ConditionFinder { queries: 0, found: Vec::new() };
+    let _: ControlFlow<()> = Visit::visit(&select.selection, &mut finder);
+    let _: ControlFlow<()> = Visit::visit(&select.having, &mut finder);
+    finder.found.truncate(1);
+    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut WindowFinder(&mut finder.found));
+    finder.found
+}
+
+struct ConditionFinder {
+    queries: usize,
+    found: Vec<Finding>,
+}
+
+impl Visitor for ConditionFinder {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if self.queries == 0
+            && let Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } = expr
+        {
+            self.found.extend(contradiction(expr, left, op, right));
+            if *op == BinaryOperator::Or {
+                self.found.extend(binds_first(left, right).or_else(|| binds_first(right, left)));
+            }
+        }
+        if self.queries == 0
+            && let Expr::Between { negated: false, low, high, .. } = expr
+            && is_before(high, low)
+        {
+            let message = format!("`{expr}` is true of no row: its first bound is beyond its second");
+            self.found.push(Finding::new(CheckKind::Condition, message));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a constant comes before another one.
+fn is_before(one: &Expr, other: &Expr) -> bool {
+    let constant = |expr: &Expr| match expr {
+        Expr::Value(value) => Some(value.value.clone()),
+        Expr::TypedString(typed) => Some(typed.value.value.clone()),
+        _ => None,
+    };
+    match (constant(one), constant(other)) {
+        (Some(Value::Number(one, _)), Some(Value::Number(other, _))) => {
+            let numbers = (one.parse::<f64>(), other.parse::<f64>());
+            matches!(numbers, (Ok(one), Ok(other)) if one < other)
+        }
+        // Days are ordered as their texts are.
+        (Some(Value::SingleQuotedString(one)), Some(Value::SingleQuotedString(other))) => {
+            let is_day = |text: &str| text.len() >= 10 && text.starts_with(|c: char| c.is_ascii_digit());
+            is_day(&one) && is_day(&other) && one < other
+        }
+        _ => false,
+    }
+}
+
+/// Looks for `lag(x) OVER ()`.
+struct WindowFinder<'f>(&'f mut Vec<Finding>);
+
+impl Visitor for WindowFinder<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        const ORDERED: [&str; 7] = ["lag", "lead", "first_value", "last_value", "nth_value", "rank", "dense_rank"];
+        if let Expr::Function(function) = expr
+            && let Some(WindowType::WindowSpec(window)) = &function.over
+            && window.order_by.is_empty()
+            && window.window_name.is_none()
+            && ORDERED.contains(&function.name.to_string().to_lowercase().as_str())
+        {
+            let message = format!("`{expr}` has no ORDER BY in its window: which row it takes is any");
+            self.0.push(Finding::new(CheckKind::Limit, message));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Finds `x <> 1 OR x <> 2` and `x = 1 AND x = 2`.
+fn contradiction(whole: &Expr, left: &Expr, op: &BinaryOperator, right: &Expr) -> Option<Finding> {
+    let (asked, of) = match op {
+        BinaryOperator::Or => (BinaryOperator::NotEq, "every row that has a value; write AND, or NOT IN"),
+        _ => (BinaryOperator::Eq, "no row; write OR, or IN"),
+    };
+    let ((one, one_value), (other, other_value)) = (compared(left, &asked)?, compared(right, &asked)?);
+    let is_found = one.to_string() == other.to_string() && one_value != other_value;
+    is_found.then(|| Finding::new(CheckKind::Condition, format!("`{whole}` is true of {of}")))
+}
+
+/// Finds `tier = 'gold' OR tier = 'basic' AND joined > ...`, where what comes after AND is asked of the second alone.
+fn binds_first(alone: &Expr, all: &Expr) -> Option<Finding> {
+    let Expr::BinaryOp { left, op: BinaryOperator::And, right } = all else { return None };
+    let (column, _) = compared(alone, &BinaryOperator::Eq)?;
+    let is_same = |side: &Expr| {
+        compared(side, &BinaryOperator::Eq).is_some_and(|(other, _)| other.to_string() == column.to_string())
+    };
+    let message = format!(
+        "AND binds before OR: `{all}` is one of two, and `{alone}` the other; write what OR joins in parentheses"
+    );
+    (is_same(left) != is_same(right)).then(|| Finding::new(CheckKind::Condition, message))
+}
+
+/// Returns the column and the constant that an operator compares.
+fn compared<'e>(expr: &'e Expr, asked: &BinaryOperator) -> Option<(&'e Expr, String)> {
+    match expr {
+        Expr::Nested(inner) => compared(inner, asked),
+        Expr::BinaryOp { left, op, right } if op == asked => {
+            let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            let is_value = |expr: &Expr| matches!(expr, Expr::Value(_) | Expr::TypedString(_));
+            if is_column(left) && is_value(right) {
+                Some((&**left, right.to_string()))
+            } else if is_value(left) && is_column(right) {
+                Some((&**right, left.to_string()))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    }
+}

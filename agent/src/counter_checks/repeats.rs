@@ -1,0 +1,134 @@
+//! Rows that come up more often than they are asked for: a list of one table's columns in which a join makes a row come
+//! up several times, and a count that is called by things of which the rows that it counts are several.
+
+use sqlparser::ast::{
+    DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
+};
+
+use super::fan_out::{group_keys, repeated};
+use super::{CheckKind, Checked, Finding, rows_read};
+use crate::repair::{Scope, ScopeSource, column_of, folded_words};
+use crate::sql_text::quote_identifier;
+
+/// Words in the name of a count that say that equal ones count once.
+const DISTINCT_WORDS: [&str; 3] = ["distinct", "different", "unique"];
+/// Words in the name of a count that do not say of what it is.
+const COUNT_WORDS: [&str; 9] = ["num", "number", "no", "of", "n", "count", "cnt", "total", "the"];
+
+/// Looks for rows that come up again; `is_list`: the SELECT is the query itself and has returned several rows.
+pub(super) async fn check(checked: &Checked<'_>, select: &Select, is_list: bool) -> Vec<Finding> {
+    let scope = checked.scope();
+    let mut findings = Vec::new();
+    if is_list {
+        findings.extend(listed_again(checked, select, &scope).await);
+    }
+    for item in &select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        findings.extend(counted_again(checked, select, &scope, expr, &alias.value).await);
+    }
+    findings
+}
+
+/// Finds a list of columns of one table in which a join repeats its rows.
+async fn listed_again(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
+    let query = checked.query;
+    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    let is_cut = query.limit_clause.is_some() || query.fetch.is_some() || select.top.is_some();
+    if scope.sources.len() < 2 || select.distinct.is_some() || is_grouped || is_cut {
+        return None;
+    }
+    let mut of: Option<&ScopeSource> = None;
+    for item in &select.projection {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return None };
+        let (source, _, _) = column_of(scope, expr)?;
+        if of.is_some_and(|known| known.name != source.name) {
+            return None;
+        }
+        of = Some(source);
+    }
+    let found = repeated(checked, select, scope, of?, Vec::new()).await?;
+    let message = format!(
+        "the join with {} lists rows of `{}` once for each match; write SELECT DISTINCT to list each once",
+        found.by, found.table
+    );
+    Some(Finding::new(CheckKind::FanOut, message))
+}
+
+/// Finds `count(customer_id) AS customers`, and `count(*) AS customers` of orders, where a customer has several.
+async fn counted_again(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    expr: &Expr,
+    name: &str,
+) -> Option<Finding> {
+    let counted = counted(expr)?;
+    let mut words = folded_words(&name.replace('_', " "));
+    words.retain(|word| !COUNT_WORDS.contains(&word.as_str()));
+    let is_distinct = words.iter().any(|word| DISTINCT_WORDS.contains(&word.as_str()));
+    words.retain(|word| !DISTINCT_WORDS.contains(&word.as_str()));
+    let is_id_of = |column: &str| {
+        let of = folded_words(&column.replace('_', " "));
+        of.split_last().is_some_and(|(last, of)| last == "id" && !of.is_empty() && of == words)
+    };
+    let (source, column) = match counted {
+        CountedRows::Of(argument) => {
+            let (source, column, _) = column_of(scope, argument)?;
+            if !is_id_of(column) && !is_distinct {
+                return None;
+            }
+            (source, column)
+        }
+        // The rows of a table that is called so may be what is counted.
+        CountedRows::All => {
+            let is_called =
+                |source: &ScopeSource| source.table.as_ref().is_some_and(|table| folded_words(&table.table) == words);
+            if scope.sources.iter().any(is_called) {
+                return None;
+            }
+            let mut columns = scope
+                .sources
+                .iter()
+                .flat_map(|source| source.columns.iter().flatten().map(move |(column, _)| (source, column.as_str())));
+            columns.find(|&(_, column)| is_id_of(column))?
+        }
+    };
+    source.table.as_ref()?;
+    let column = format!("{}.{}", quote_identifier(&source.name), quote_identifier(column));
+    let mut keys = group_keys(select)?;
+    keys.push(column.clone());
+    let (with, rows) = (checked.with_clause(), rows_read(select));
+    let sql = format!(
+        "{with}SELECT 1 {rows} GROUP BY {} HAVING count(*) > 1 AND count({column}) > 0 LIMIT 1",
+        keys.join(", ")
+    );
+    let message = format!(
+        "`{expr} AS {name}` counts rows, and several have the same {column}; write count(DISTINCT {column}) to count \
+         each once"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::FanOut, message))
+}
+
+/// What a count that is not of the distinct values is of.
+#[derive(Debug, Clone, Copy)]
+enum CountedRows<'e> {
+    All,
+    /// The rows with a value.
+    Of(&'e Expr),
+}
+
+/// Returns what an expression counts.
+fn counted(expr: &Expr) -> Option<CountedRows<'_>> {
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let is_count = function.name.to_string().eq_ignore_ascii_case("count");
+    let is_all = list.duplicate_treatment != Some(DuplicateTreatment::Distinct);
+    if !is_count || !is_all || function.over.is_some() || function.filter.is_some() {
+        return None;
+    }
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => Some(CountedRows::All),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some(CountedRows::Of(argument)),
+        _ => None,
+    }
+}

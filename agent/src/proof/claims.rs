@@ -1,0 +1,390 @@
+//! Numbers that are arithmetic by how they stand in a sentence, without a word that announces it: `nine out of ten`, `two
+//! people work in IT`, `web and app brought 930`, `the top two make 93 %`, `52 to 41`, a product of a price and a
+//! quantity, days between two dates, a quarter of months. Of rows that the sentence names.
+
+use chrono::{Datelike, NaiveDate};
+use serde_json::Value;
+
+use super::ranks::measured_columns;
+use super::rows::{ProofRows, TokenPlace};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, tokens_in};
+use super::{CellReference, ProofOrigin, number_of};
+
+/// Rows that are looked at.
+const MAX_ROWS: usize = 100;
+/// Words between the two numbers of `nine out of ten`.
+const OUT_OF: [&str; 5] = ["out of", "in", "in every", "out of every", "of every"];
+/// Words between the two numbers of a score: `52 to 41`.
+const VERSUS: [&str; 5] = ["to", "-", "–", ":", "against"];
+/// Words in the names of columns of prices, and of those that are multiplied by them.
+const PRICES: [&str; 8] = ["price", "cost", "fee", "rate", "fare", "wage", "amount", "value"];
+const QUANTITIES: [&str; 10] = ["sold", "quantity", "qty", "units", "count", "n", "number", "hours", "items", "orders"];
+/// Units of time behind a number, by their days.
+const DAY_UNITS: [(&str, f64); 4] = [("day", 1.0), ("week", 7.0), ("month", 30.436_875), ("year", 365.2425)];
+
+/// Returns what proves a number by how it stands in its sentence.
+pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let TextTokenKind::Number(number) = &token.kind else { return None };
+    let is_whole = result.rows.len() == result.row_count && result.rows.len() <= MAX_ROWS && !result.rows.is_empty();
+    if !is_whole {
+        return None;
+    }
+    group_count(result, number, place)
+        .or_else(|| days_between(result, token, number, place))
+        .or_else(|| product(result, number, place))
+        .or_else(|| sum_of_row(result, token, number, place))
+        .or_else(|| sum_of_top(result, number, place))
+        .or_else(|| sum_of_quarter(result, number, place))
+        .or_else(|| sum_of_named(result, token, number, place))
+        .or_else(|| ratio_of_sums(result, number, place))
+}
+
+/// A number in digits or words that stands beside another: `nine` and `ten` of `nine out of ten`.
+fn neighbours(text: &str, token: &TextToken, between: &[&str]) -> Option<(f64, f64)> {
+    let whole = |one: &TextToken| match &one.kind {
+        TextTokenKind::Number(number) if !number.is_percent && number.value.fract() == 0.0 => Some(number.value),
+        _ => None,
+    };
+    let tokens = tokens_in(text);
+    tokens.windows(2).find_map(|pair| {
+        let [one, other] = pair else { return None };
+        let is_pair = one.start == token.start || other.start == token.start;
+        let link = text.get(one.end..other.start)?.trim().to_lowercase();
+        (is_pair && between.contains(&link.as_str())).then_some((whole(one)?, whole(other)?))
+    })
+}
+
+/// Returns what proves `nine out of ten`: a share that rounds to it, or what is left of one.
+pub(super) fn out_of_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let (part, whole) = neighbours(place.clause, token, &OUT_OF)?;
+    // One in so many is told by the share itself.
+    if part < 2.0 || part >= whole {
+        return None;
+    }
+    let (wanted, tolerance) = (100.0 * part / whole, 50.0 / whole);
+    let fits = |share: f64| (share - wanted).abs() < tolerance;
+    let rows = result.named_rows(place);
+    let is_rest = ["not", "never", "no", "without"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let is_of = |row: usize| rows.is_empty() || rows.contains(&row);
+    for (row, column, cell) in result.cells().filter(|(row, _, _)| is_of(*row)).take(MAX_ROWS) {
+        let Some(value) = number_of(cell) else { continue };
+        let factor = match result.share_scale(column) {
+            ShareScale::Fraction => 100.0,
+            ShareScale::Percent => 1.0,
+            ShareScale::Unknown if (0.0..=1.0).contains(&value) => 100.0,
+            ShareScale::Unknown | ShareScale::Amount => continue,
+        };
+        let share = factor * value;
+        let (expression, found) = match is_rest {
+            true if fits(100.0 - share) => (format!("100.0e0 - {factor:?}e0 * {value:?}"), 100.0 - share),
+            _ if fits(share) => (format!("{factor:?}e0 * {value:?}"), share),
+            _ => continue,
+        };
+        return Some(ProofOrigin::Expression { expression, value: found, cells: vec![result.cell(row, column)] });
+    }
+    // One column of a row is the whole of another.
+    let columns = measured_columns(result, "");
+    (0..result.rows.len().min(MAX_ROWS)).filter(|row| rows.contains(row) || result.rows.len() == 1).find_map(|row| {
+        let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+        columns.iter().find_map(|column| {
+            columns.iter().filter(|other| *other != column).find_map(|other| {
+                let (of, all) = (value(*column)?, value(*other)?);
+                let share = 100.0 * of / all;
+                (all > 0.0 && fits(share)).then(|| ProofOrigin::Expression {
+                    expression: format!("100.0e0 * {of:?} / {all:?}"),
+                    value: share,
+                    cells: vec![result.cell(row, *column), result.cell(row, *other)],
+                })
+            })
+        })
+    })
+}
+
+/// Returns what proves the second number of a score, `52 to 41`: a cell of the column that the first is of.
+pub(super) fn score_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let (first, second) = neighbours(place.sentence, &shifted(token, place.offset), &VERSUS)?;
+    let is_range = ["from", "between"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let TextTokenKind::Number(number) = &token.kind else { return None };
+    if is_range || number.value != second {
+        return None;
+    }
+    measured_columns(result, "").into_iter().find_map(|column| {
+        let cells = result.numbers(column);
+        let (of_first, _) = *cells.iter().find(|(_, value)| *value == first)?;
+        let (row, _) = *cells.iter().find(|(row, value)| *value == second && *row != of_first)?;
+        Some(result.cell_origin(row, column, result.rows.get(row)?.get(column)?))
+    })
+}
+
+/// Returns a token of a clause as it stands in the sentence.
+fn shifted(token: &TextToken, offset: usize) -> TextToken {
+    TextToken { start: token.start + offset, end: token.end + offset, ..token.clone() }
+}
+
+fn is_exact(number: &WrittenNumber) -> bool {
+    number.tolerance <= 0.5 && !number.is_percent && !number.is_scaled
+}
+
+fn sum_origin(result: &ProofRows, cells: &[(usize, f64)], column: usize) -> ProofOrigin {
+    let added: Vec<String> = cells.iter().map(|(_, value)| format!("({value:?})")).collect();
+    ProofOrigin::Expression {
+        expression: added.join(" + "),
+        value: cells.iter().map(|(_, value)| *value).sum(),
+        cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
+    }
+}
+
+/// Finds `two people work in IT`: as many rows have a text that the clause says.
+fn group_count(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    if !is_exact(number) || result.rows.len() < 2 {
+        return None;
+    }
+    (0..result.columns.len()).find_map(|column| {
+        let text = |row: &usize| result.rows.get(*row)?.get(column)?.as_str();
+        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(|name| has_word(place.clause, name)))?;
+        let name = text(&named)?;
+        let rows: Vec<usize> = (0..result.rows.len()).filter(|row| text(row) == Some(name)).collect();
+        (rows.len() > 1 && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
+            expression: vec!["1"; rows.len()].join(" + "),
+            value: number.value,
+            cells: rows.iter().map(|row| result.cell(*row, column)).collect(),
+        })
+    })
+}
+
+/// Whether a name stands in a text in the same case.
+pub(super) fn has_word(text: &str, name: &str) -> bool {
+    let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, found)| {
+            !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + found.len()..].chars().next())
+        })
+}
+
+/// Finds `202 days between the first and the last`.
+fn days_between(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    let behind = place.clause[token.end..].trim_start().to_lowercase();
+    let (_, length) = DAY_UNITS.iter().find(|(unit, _)| behind.starts_with(unit))?;
+    let named = result.named_rows(place);
+    let days: Vec<(CellReference, NaiveDate)> = result
+        .cells()
+        .filter(|(row, _, _)| named.is_empty() || named.contains(row))
+        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value)?)))
+        .take(MAX_ROWS)
+        .collect();
+    let first = days.iter().min_by_key(|(_, day)| *day)?;
+    let last = days.iter().max_by_key(|(_, day)| *day)?;
+    let (from, to) = (first.1.num_days_from_ce(), last.1.num_days_from_ce());
+    let found = f64::from(to - from) / length;
+    // Both ends may be counted.
+    let is_so = |value: f64| number.stands_for(value, ShareScale::Unknown) || (value - number.value).abs() < 0.5;
+    let is_counted = *length == 1.0 && is_so(found + 1.0);
+    (from != to && (is_so(found) || is_counted)).then(|| ProofOrigin::Expression {
+        expression: format!("({to}.0e0 - {from}.0e0) / {length:?}"),
+        value: found,
+        cells: vec![first.0.clone(), last.0.clone()],
+    })
+}
+
+/// Finds a price times a quantity of the row that the clause names.
+fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let [row] = *result.named_rows(place).as_slice() else { return None };
+    let called = |column: &usize, words: &[&str]| {
+        let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+        name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
+    };
+    let columns = measured_columns(result, "");
+    let prices = columns.iter().filter(|column| called(column, &PRICES));
+    for price in prices {
+        for quantity in columns.iter().filter(|column| *column != price && called(column, &QUANTITIES)) {
+            let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+            let (Some(one), Some(many)) = (value(*price), value(*quantity)) else { continue };
+            if !number.is_percent && number.stands_for(one * many, ShareScale::Unknown) {
+                return Some(ProofOrigin::Expression {
+                    expression: format!("1.0e0 * {one:?} * {many:?}"),
+                    value: one * many,
+                    cells: vec![result.cell(row, *price), result.cell(row, *quantity)],
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Finds the 15 of `two of fifteen games`, where a row has two wins and thirteen losses.
+fn sum_of_row(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    let before = last_words(&place.clause[..token.start], 2);
+    let [row] = *result.named_rows(place).as_slice() else { return None };
+    if !is_exact(number) || !(before == "of" || before.ends_with(" of") || before.ends_with("out of")) {
+        return None;
+    }
+    let columns = measured_columns(result, "");
+    let cells: Vec<(usize, f64)> =
+        columns.iter().filter_map(|column| Some((*column, number_of(result.rows.get(row)?.get(*column)?)?))).collect();
+    let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+    let is_sum = cells.len() > 1 && cells.iter().all(|(_, value)| *value >= 0.0) && sum == number.value;
+    is_sum.then(|| ProofOrigin::Expression {
+        expression: cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + "),
+        value: sum,
+        cells: cells.iter().map(|(column, _)| result.cell(row, *column)).collect(),
+    })
+}
+
+/// Returns how many of the first are meant: of `the top two channels`.
+fn top_count(sentence: &str) -> Option<usize> {
+    tokens_in(sentence).iter().find_map(|token| {
+        let TextTokenKind::Number(number) = &token.kind else { return None };
+        let before = last_words(&sentence[..token.start], 1);
+        let behind = sentence[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
+        let is_first = ["top", "largest", "biggest", "leading", "first", "highest"].contains(&before.as_str())
+            || ["largest", "biggest", "leading", "highest", "top", "most"].contains(&behind.as_str());
+        (is_first && is_exact(number) && number.value >= 2.0).then_some(number.value as usize)
+    })
+}
+
+/// Finds `the top two account for 93 %`, and for so many.
+fn sum_of_top(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let count = top_count(place.sentence).filter(|count| *count < result.rows.len())?;
+    measured_columns(result, place.sentence).into_iter().find_map(|column| {
+        let mut cells = result.numbers(column);
+        let all: f64 = cells.iter().map(|(_, value)| *value).sum();
+        cells.sort_by(|left, right| right.1.total_cmp(&left.1));
+        cells.truncate(count);
+        part_origin(result, number, &cells, column, all)
+    })
+}
+
+/// Returns what proves that a number is the sum of some cells of a column, or their share of all.
+fn part_origin(
+    result: &ProofRows,
+    number: &WrittenNumber,
+    cells: &[(usize, f64)],
+    column: usize,
+    all: f64,
+) -> Option<ProofOrigin> {
+    let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+    if !number.is_percent {
+        return number.stands_for(sum, ShareScale::Amount).then(|| sum_origin(result, cells, column));
+    }
+    let share = 100.0 * sum / all;
+    (all > 0.0 && number.stands_for(share, ShareScale::Percent)).then(|| {
+        let added: Vec<String> = cells.iter().map(|(_, value)| format!("({value:?})")).collect();
+        ProofOrigin::Expression {
+            expression: format!("100.0e0 * ({}) / ({all:?})", added.join(" + ")),
+            value: share,
+            cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
+        }
+    })
+}
+
+/// Returns the quarter that a sentence speaks of: `the first quarter of 2024`, `Q3`.
+fn quarter_in(sentence: &str) -> Option<u32> {
+    const WORDS: [&str; 4] = ["first quarter", "second quarter", "third quarter", "fourth quarter"];
+    let place = |words: &[&str]| words.iter().position(|word| find_word(sentence, word).is_some());
+    let index = place(&WORDS).or_else(|| place(&["q1", "q2", "q3", "q4"]))?;
+    u32::try_from(index + 1).ok()
+}
+
+/// Returns the first day of the month that a cell is, as `2024-03` or a day.
+pub(super) fn month_of(value: &Value) -> Option<NaiveDate> {
+    let text = value.as_str()?;
+    let day = if text.len() == "2024-03".len() { format!("{text}-01") } else { text.get(..10)?.to_owned() };
+    NaiveDate::parse_from_str(&day, "%Y-%m-%d").ok()
+}
+
+/// Finds what the months of a quarter make together.
+fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let quarter = quarter_in(place.sentence)?;
+    let year = tokens_in(place.sentence).iter().find_map(|token| match &token.kind {
+        TextTokenKind::Number(number) if (1700.0..2200.0).contains(&number.value) => Some(number.value as i32),
+        _ => None,
+    });
+    let is_in = |row: &usize| {
+        let day = result.rows.get(*row).and_then(|row| row.iter().find_map(month_of));
+        day.is_some_and(|day| day.month0() / 3 + 1 == quarter && year.is_none_or(|year| year == day.year()))
+    };
+    measured_columns(result, place.sentence).into_iter().find_map(|column| {
+        let cells: Vec<(usize, f64)> = result.numbers(column).into_iter().filter(|(row, _)| is_in(row)).collect();
+        let all: f64 = result.numbers(column).iter().map(|(_, value)| *value).sum();
+        if cells.is_empty() { None } else { part_origin(result, number, &cells, column, all) }
+    })
+}
+
+/// Finds `web and app brought 930`, and `we sold 39: 10 lamps, 4 desks and 25 chairs`: what the rows that a sentence
+/// names make together, or all of them where the number is of all.
+fn sum_of_named(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    const LEAST: f64 = 10.0;
+    let before = last_words(&place.clause[..token.start], 1);
+    let is_part = is_part_of_number(token, place.clause);
+    let is_of_all = is_part || ["the", "all", "these", "of"].contains(&before.as_str());
+    let named = result.labelled(place.sentence);
+    let names_all = result.names_every_row(place.sentence);
+    let is_each = ["each", "both", "respectively"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
+    if is_each || !is_large || !(named.len() > 1 || names_all || is_of_all) {
+        return None;
+    }
+    let mut columns = measured_columns(result, place.sentence);
+    columns.extend(measured_columns(result, "").into_iter().filter(|_| is_part));
+    columns.into_iter().find_map(|column| {
+        let cells = result.numbers(column);
+        let all: f64 = cells.iter().map(|(_, value)| *value).sum();
+        let of_named: Vec<(usize, f64)> = cells.iter().copied().filter(|(row, _)| named.contains(row)).collect();
+        let several = if of_named.len() > 1 { part_origin(result, number, &of_named, column, all) } else { None };
+        several.or_else(|| {
+            let is_sum = (names_all || is_of_all) && !number.is_percent && cells.len() > 1;
+            (is_sum && number.stands_for(all, ShareScale::Amount)).then(|| sum_origin(result, &cells, column))
+        })
+    })
+}
+
+/// Whether a number is the first of `9 of 500`.
+fn is_part_of_number(token: &TextToken, clause: &str) -> bool {
+    let Some(rest) = clause[token.end..].trim_start().strip_prefix("of ") else { return false };
+    let rest = rest.strip_prefix("the ").or_else(|| rest.strip_prefix("all ")).unwrap_or(rest);
+    rest.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Finds the share that one column's total is of another's: `overall, 358 of 400 (89.5 %)`.
+fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let lower = place.sentence.to_lowercase();
+    let numbers = tokens_in(place.sentence);
+    let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
+        || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
+    if !number.is_percent || !is_of_all || result.rows.len() < 2 {
+        return None;
+    }
+    let columns = measured_columns(result, "");
+    columns.iter().find_map(|column| {
+        columns.iter().filter(|other| *other != column).find_map(|other| {
+            let (part, whole) = (result.numbers(*column), result.numbers(*other));
+            let sum = |cells: &[(usize, f64)]| cells.iter().map(|(_, value)| *value).sum::<f64>();
+            let share = 100.0 * sum(&part) / sum(&whole);
+            let is_so = sum(&whole) > 0.0 && number.stands_for(share, ShareScale::Percent);
+            is_so.then(|| ProofOrigin::Expression {
+                expression: format!("100.0e0 * {:?} / {:?}", sum(&part), sum(&whole)),
+                value: share,
+                cells: part
+                    .iter()
+                    .map(|(row, _)| result.cell(*row, *column))
+                    .chain(whole.iter().map(|(row, _)| result.cell(*row, *other)))
+                    .collect(),
+            })
+        })
+    })
+}
