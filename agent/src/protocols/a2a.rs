@@ -3,6 +3,7 @@
 //! <https://a2a-protocol.org/latest/specification/>.
 
 mod card;
+mod error_object;
 mod listing;
 mod piece;
 mod render;
@@ -18,6 +19,7 @@ use crate::models::ChatRole;
 use crate::request::{Protocol, RunRequest};
 
 pub use card::agent_card;
+pub use error_object::error_object;
 pub use listing::{TaskFilter, task_list};
 pub use render::A2aRenderer;
 

@@ -177,6 +177,9 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         let error = reply.json();
         assert_eq!((reply.status, &error["error"]["code"]), (200, &json!(code)), "{body}: {}", reply.text);
         assert_eq!(error["id"], "q", "{}", reply.text);
+        let info = &error["error"]["data"][0];
+        assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{}", reply.text);
+        assert!(info["reason"].is_string() && info["domain"] == "a2a-protocol.org", "{}", reply.text);
     }
     assert_eq!(server.post(A2A, &call("tasks/get"), None).await.status, 401);
     for (method, length, shown) in [("tasks/get", 0, 0), ("GetTask", 1, 1), ("tasks/get", 9, 1)] {
