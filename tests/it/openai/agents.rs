@@ -170,6 +170,7 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (in_context(&"c".repeat(257)), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
+        (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "mimeType": "audio/wav" } })), ANN, -32_005),
         (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "data": { "a": 1 } })), ANN, -32_602),
     ] {
