@@ -101,6 +101,7 @@ kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases 
 
 clients: ## the newest version of each client library, tested, and larger suites of them; writes docs/clients.md; SUITES=1 for the suites only
 	@$(setup) system data embed static clients
+	cargo build --workspace --bin querent
 	python3 scripts/clients.py $(if $(SUITES),--suites)
 
 lint: ## formatting, lints and docs
