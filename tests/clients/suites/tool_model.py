@@ -35,6 +35,8 @@ def instance(schema, said, root, name="", depth=0):
     if not isinstance(schema, dict):
         return said.word()
     if "$ref" in schema:
+        if depth > 2 * DEPTH:
+            return None
         target = root
         for part in schema["$ref"].lstrip("#/").split("/"):
             target = target[part] if part else target
