@@ -99,9 +99,10 @@ policy-properties: ## a caller's answers against those over what it sees, of man
 kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases (QUERENT_KQL_CASES)
 	QUERENT_WRITE_KQL_DIFF=1 cargo test --workspace --lib -- tests::inventory
 
-clients: ## the newest version of each client library, tested; writes docs/clients.md
+clients: ## the newest version of each client library, tested, and larger suites of them; writes docs/clients.md; SUITES=1 for the suites only
 	@$(setup) system data embed static clients
-	python3 scripts/clients.py
+	cargo build --workspace --bin querent
+	python3 scripts/clients.py $(if $(SUITES),--suites)
 
 lint: ## formatting, lints and docs
 	@$(setup) system

@@ -1,7 +1,9 @@
 """Runs the tests of the client libraries and writes the table of docs/clients.md: which library in which version passes.
 
-usage: clients.py            installs the newest version of each library beside the pinned ones, which `make test` takes
-       clients.py --pinned   runs with the pinned ones
+usage: clients.py            installs the newest version of each library beside the pinned ones, which `make test` takes, and
+                             runs the suites of client_suites.py too
+       clients.py --pinned   runs with the pinned ones, without the suites
+       clients.py --suites   runs the suites only
        clients.py --tests PROGRAM   runs the tests of a built target/debug/deps/it-HASH, and builds nothing
 The last column of a row that failed says whose fault it is; it is written by people and kept.
 """
@@ -15,6 +17,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from client_suites import run_suites
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "clients.md"
@@ -42,21 +46,30 @@ LIBRARIES = [
 ]
 # What does not work in its newest version together with the others.
 HELD = {"sqlalchemy": "sqlalchemy<2"}
-BEGIN, END = "<!-- matrix -->\n", "<!-- end of matrix -->"
+# What the tables of the page stand between.
+MATRIX = "<!-- matrix -->\n", "<!-- end of matrix -->"
+SUITES = "<!-- suites -->\n", "<!-- end of suites -->"
+HEAD = ["| library | package | version | passed | failed | whose fault |", "|---|---|---|---|---|---|"]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pinned", action="store_true")
+    parser.add_argument("--suites", action="store_true")
     parser.add_argument("--tests", type=Path)
     asked = parser.parse_args()
-    python = Path(os.environ.get("QUERENT_PYTHON") or CACHE / "venv" / "bin" / "python")
-    node = Path(os.environ.get("QUERENT_NODE") or CACHE / "node")
+    failed = 0
+    if not asked.suites:
+        python = Path(os.environ.get("QUERENT_PYTHON") or CACHE / "venv" / "bin" / "python")
+        node = Path(os.environ.get("QUERENT_NODE") or CACHE / "node")
+        if not asked.pinned:
+            python, node = install_newest(CACHE / "clients-newest")
+        results = run_tests(python, node, asked.tests)
+        versions = {"pip": pip_versions(python), "npm": lambda package: npm_version(node, package)}
+        failed += write_table(MATRIX, [row_of(library, results, versions) for library in LIBRARIES])
     if not asked.pinned:
-        python, node = install_newest(CACHE / "clients-newest")
-    results = run_tests(python, node, asked.tests)
-    versions = {"pip": pip_versions(python), "npm": lambda package: npm_version(node, package)}
-    write_page(results, versions)
+        failed += write_table(SUITES, run_suites(CACHE / "clients-newest" / "suites"))
+    sys.exit(1 if failed else 0)
 
 
 def install_newest(folder):
@@ -100,24 +113,27 @@ def npm_version(node, package):
     return json.loads(about.read_text())["version"] if about.exists() else "absent"
 
 
-def write_page(results, versions):
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    old, after = rest.split(END)
+def row_of(library, results, versions):
+    """Library, package, version, passed, failed."""
+    name, registry, package, tests = library
+    outcomes = [outcome for test, outcome in results.items() if any(test.startswith(start) for start in tests)]
+    version = ", ".join(versions[registry](one) for one in package.split(", "))
+    return name, f"`{package}` ({registry})", version, outcomes.count("ok"), outcomes.count("FAILED")
+
+
+def write_table(marks, rows):
+    """Writes a table of the page, and returns how many of its rows have failures. What people wrote of those is kept."""
+    begin, end = marks
+    before, rest = PAGE.read_text().split(begin)
+    old, after = rest.split(end)
     notes = {cells[1].strip(): cells[-2].strip() for cells in (line.split("|") for line in old.splitlines()) if len(cells) > 5}
-    lines = [f"Tested on {datetime.date.today()}:", ""]
-    lines += ["| library | package | version | passed | failed | whose fault |", "|---|---|---|---|---|---|"]
-    failed_in_all = 0
-    for name, registry, package, tests in LIBRARIES:
-        outcomes = [outcome for test, outcome in results.items() if any(test.startswith(start) for start in tests)]
-        passed, failed = outcomes.count("ok"), outcomes.count("FAILED")
-        failed_in_all += failed
+    lines = [f"Tested on {datetime.date.today()}:", "", *HEAD]
+    for name, package, version, passed, failed in rows:
         note = (notes.get(name) or "not looked at") if failed else ""
-        version = ", ".join(versions[registry](name) for name in package.split(", "))
-        lines.append(f"| {name} | `{package}` ({registry}) | {version} | {passed} | {failed} | {note} |")
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after)
+        lines.append(f"| {name} | {package} | {version} | {passed} | {failed} | {note} |")
+    PAGE.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
     print("\n".join(lines))
-    sys.exit(1 if failed_in_all else 0)
+    return sum(1 for row in rows if row[-1])
 
 
 main()

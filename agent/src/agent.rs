@@ -2,10 +2,12 @@
 //!
 //! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
 //! until it is stored, so a client that has seen `run_finished` can start the next one at once. `approvals` continues
-//! runs that wait for a person, `begin` stores a run where nothing is in its way.
+//! runs that wait for a person, `begin` stores a run where nothing is in its way, `restart` looks after runs of an earlier
+//! process.
 
 mod approvals;
 mod begin;
+mod restart;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,7 +39,7 @@ use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
 use crate::request::{AskRequest, MAX_QUESTION_BYTES, OnDisconnect, RunRequest};
 use crate::results::ResultStore;
-use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_interrupted_runs, end_runs_of_lost_servers};
+use crate::run::{RunHandle, RunTask, StopCause, begun_record, end_runs_of_lost_servers, note_restart};
 use crate::run_watcher::RunWatcher;
 use crate::{telemetry, tools};
 use begin::begin;
@@ -112,12 +114,6 @@ impl Agent {
             closing: CancellationToken::new(),
         };
         Self { state: Arc::new(state) }
-    }
-
-    /// Ends the runs that an earlier process of this data folder left in progress, as failed with the code
-    /// `server_restarted`. Returns how many there were. To be called before the first run.
-    pub async fn end_interrupted_runs(&self) -> Result<u64> {
-        Ok(end_interrupted_runs(self.catalog()).await?)
     }
 
     /// Ends the runs of servers that share the catalog and give no sign of life, with the same code. Returns how many there
@@ -244,8 +240,11 @@ impl Agent {
         }
     }
 
-    async fn start_new(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
+    async fn start_new(&self, principal: &Principal, mut request: RunRequest) -> Result<AgentRun> {
         let started = Instant::now();
+        if self.state.config.restart_background {
+            note_restart(&mut request);
+        }
         let question = request.question();
         let has_picture = request.input.iter().any(|message| !message.images.is_empty());
         // What only an assistant has said asks nothing.
@@ -271,7 +270,7 @@ impl Agent {
         if self.state.tasks.is_closed() {
             return Err(AgentError::ShuttingDown);
         }
-        let run_id = Uuid::now_v7();
+        let run_id = request.restarts.unwrap_or_else(Uuid::now_v7);
         let permit = self.run_permit(principal, run_id, request.conversation.clone()).await?;
         // It may have begun while the run waited.
         if self.state.tasks.is_closed() {
@@ -309,7 +308,7 @@ impl Agent {
             OnDisconnect::CancelAfter(linger) => Some(linger),
             OnDisconnect::KeepRunning => None,
         });
-        let decided = request.resume.clone();
+        let (decided, begins_again) = (request.resume.clone(), request.restarts.is_some());
         let conversation = request.conversation.as_ref().map(|key| key.id.as_str());
         let span = telemetry::run_span(run_id, model.provider.model_id(), request.protocol.as_str(), conversation);
         let task = RunTask {
@@ -343,7 +342,11 @@ impl Agent {
         let (begun, has_begun) = oneshot::channel();
         // A task of its own from here on, so that a caller that goes away cannot leave a half-stored run behind.
         let whole = async move {
-            if let Err(error) = begin(&catalog, &who, &record, &decided, &config).await {
+            let stored = match begins_again {
+                true => catalog.runs().insert_again(&record).await.map_err(AgentError::from),
+                false => begin(&catalog, &who, &record, &decided, &config).await,
+            };
+            if let Err(error) = stored {
                 leave();
                 let _ = begun.send(Err(error));
                 return;

@@ -46,6 +46,8 @@ pub struct AgentConfig {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused; otherwise it means the default model.
     pub strict_models: bool,
+    /// Whether a response in the background begins again, once, where its process was killed.
+    pub restart_background: bool,
     /// Whether a question that differs from a verified one in values only is answered by its query, without a model.
     pub reuse_verified: bool,
     /// Whether queries are compared with others that the model writes.
@@ -159,6 +161,7 @@ impl AgentConfig {
         result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,
         strict_models: false,
+        restart_background: false,
         reuse_verified: true,
         voting: Voting::Off,
         answer_threshold: AnswerThreshold::Off,

@@ -92,6 +92,7 @@ pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use results::{ResultStore, StoredResult, TicketRefusal};
+pub use run::{InterruptedRun, InterruptedRuns};
 pub use run_watcher::RunWatcher;
 pub use sql_text::sql_type;
 pub use template::FilledValue;

@@ -226,6 +226,8 @@ pub struct RunRequest {
     pub returns_messages: bool,
     /// What happens when its client goes away.
     pub on_disconnect: OnDisconnect,
+    /// The run that it begins again, under its id: one that was interrupted, and is stored as failed.
+    pub restarts: Option<Uuid>,
     /// What the protocol repeats from its request.
     pub echo: Value,
     /// The items of the request, where the protocol has items.
@@ -268,6 +270,7 @@ impl RunRequest {
             retained: false,
             returns_messages: false,
             on_disconnect: OnDisconnect::Cancel,
+            restarts: None,
             echo: Value::Null,
             input_items: Value::Null,
         }

@@ -4,6 +4,7 @@
 
 mod handle;
 mod interrupted;
+mod restart;
 mod turns;
 
 use std::panic::AssertUnwindSafe;
@@ -26,7 +27,9 @@ use crate::results::ResultStore;
 use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
+pub use interrupted::{InterruptedRun, InterruptedRuns};
 pub(crate) use interrupted::{begun_record, end_interrupted_runs, end_runs_of_lost_servers};
+pub(crate) use restart::{note_restart, restarted_request};
 use turns::{End, Turns};
 
 /// How long a run's last events wait for its end to be stored; after that it is stored later.

@@ -2,6 +2,8 @@
 //! visible to their owner and to administrators of all databases. Listings never read the logs. Logs hold rows that the run
 //! read: a reader who may not read as much as its caller could is not given them (`store/ownership.rs`).
 
+mod restarted;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

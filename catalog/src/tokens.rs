@@ -182,6 +182,13 @@ impl CatalogTokens<'_> {
         valid.find(|token| token.principal.subject() == subject).map(|token| token.principal.clone())
     }
 
+    /// Returns the principals of that subject, one of each valid token that has it.
+    pub fn principals_of(self, subject: &str, now: DateTime<Utc>) -> Vec<Principal> {
+        let known = self.registry.known.read();
+        let valid = known.valid.values().filter(|token| token.expires_at.is_none_or(|end| now < end));
+        valid.filter(|token| token.principal.subject() == subject).map(|token| token.principal.clone()).collect()
+    }
+
     /// Whether the folder has or had a token, so that callers need one.
     pub fn any(self) -> bool {
         self.registry.known.read().any

@@ -136,6 +136,19 @@ impl Authenticator {
         found.or_else(|| self.catalog.as_ref()?.tokens().principal_named(subject, Utc::now()))
     }
 
+    /// Returns the principal that requests of that subject have now; `None` where no token has the subject any more, or several
+    /// have it with different rights, of which nobody can say which are meant. Those of an identity provider are not known here.
+    pub(crate) fn only_principal_of(&self, subject: &str) -> Option<Principal> {
+        if self.is_open() {
+            return Some(Principal::local_admin()).filter(|admin| admin.subject() == subject);
+        }
+        let of_settings = self.tokens.iter().map(|known| &known.principal).chain(self.certificates.values());
+        let of_catalog = self.catalog.iter().flat_map(|catalog| catalog.tokens().principals_of(subject, Utc::now()));
+        let mut all = of_settings.filter(|one| one.subject() == subject).cloned().chain(of_catalog);
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
+    }
+
     /// Whether a token of the settings has that subject.
     pub(crate) fn is_of_settings(&self, subject: &str) -> bool {
         self.tokens.iter().any(|known| known.principal.subject() == subject)

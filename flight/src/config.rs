@@ -185,6 +185,8 @@ pub struct AgentSettings {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
+    /// Whether a response in the background begins again, once, where its server was killed.
+    pub restart_background: bool,
     /// Whether a question that a verified query answers is answered by it, without a model.
     pub reuse_verified: bool,
     /// Whether queries are compared with others that the model writes: `off`, `auto`, or how many candidates.
@@ -405,6 +407,7 @@ impl Default for AgentSettings {
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,
+            restart_background: defaults.restart_background,
             reuse_verified: defaults.reuse_verified,
             voting: defaults.voting,
             answer_threshold: defaults.answer_threshold,

@@ -29,8 +29,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -80,6 +80,11 @@ const KNOWN_METHODS: [&str; 10] = [
     "resources/templates/list",
     "completion/complete",
 ];
+
+/// Methods among them that are none since the revision 2026-07-28.
+const REMOVED_METHODS: [&str; 2] = ["initialize", "logging/setLevel"];
+/// The most characters of a resource's address that an error repeats.
+const MAX_REPEATED_URI: usize = 1_000;
 
 /// Who calls, and where bare names resolve.
 #[derive(Debug, Clone)]
@@ -306,7 +311,7 @@ impl ServerHandler for McpServer {
             return Ok(app.into());
         }
         let read = resources::read(&self.inner.engine, &caller.principal, &request.uri).await;
-        Ok(read.map_err(|error| rpc_error(&error))?.into())
+        Ok(read.map_err(|error| resource_error(&error, &request.uri))?.into())
     }
 
     async fn complete(
@@ -358,10 +363,13 @@ impl ServerHandler for McpServer {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, .. } = request;
-        if KNOWN_METHODS.contains(&method.as_str()) {
+        let version = context.protocol_version();
+        let is_stateless = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+        let is_removed = is_stateless && REMOVED_METHODS.contains(&method.as_str());
+        if KNOWN_METHODS.contains(&method.as_str()) && !is_removed {
             let message = format!("the params are not what {method} takes");
             return Err(ErrorData::invalid_params(message, Some(json!({ "code": ErrorCode::InvalidRequest }))));
         }
@@ -450,6 +458,15 @@ fn rpc_error(error: &ApiError) -> ErrorData {
         _ => RpcErrorCode::INTERNAL_ERROR,
     };
     ErrorData::new(code, error.message().to_owned(), Some(data))
+}
+
+/// Returns the error of reading a resource, with its address beside the code, as the protocol wants it.
+fn resource_error(error: &ApiError, uri: &str) -> ErrorData {
+    let mut refusal = rpc_error(error);
+    if let Some(data) = &mut refusal.data {
+        data["uri"] = json!(uri.chars().take(MAX_REPEATED_URI).collect::<String>());
+    }
+    refusal
 }
 
 /// Cuts what a client sent to a length that can be repeated in a message.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
-use querent_agent::{Agent, AgentError};
+use querent_agent::{Agent, AgentError, InterruptedRun};
 use querent_catalog::{CatalogError, FolderServer, Progress};
 use querent_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
@@ -181,8 +181,11 @@ impl Server {
         let ticket_key = sql::signing_key(&settings.data).await.map_err(|source| ServerError::Key { source })?;
         let agent = Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
         let interrupted = agent.end_interrupted_runs().await?;
-        if interrupted > 0 {
-            tracing::warn!(runs = interrupted, "runs of an earlier process did not end; they are stored as failed");
+        if interrupted.ended > 0 {
+            tracing::warn!(
+                runs = interrupted.ended,
+                "runs of an earlier process did not end; they are stored as failed"
+            );
         }
         let shutdown = Shutdown::default();
         let oidc = OidcVerifier::new(&settings.auth.oidc, shutdown.clone());
@@ -213,6 +216,8 @@ impl Server {
             forwarding,
             ticket_key: ticket_key.into(),
         };
+        // Before anybody is told that they have failed.
+        begin_again(&state, interrupted.may_begin_again).await;
         let upkeep = state.clone();
         state.shutdown.spawn(async move {
             while !upkeep.shutdown.is_unready() {
@@ -286,6 +291,22 @@ async fn tell_other_servers(state: &AppState, addr: SocketAddr) {
     }
     if let Err(error) = state.engine.catalog().members().announce(address).await {
         tracing::warn!(code = error.code(), %error, "the other servers of the catalog will reach this one a little later");
+    }
+}
+
+/// Begins runs in the background again that an earlier process left in progress, with the rights that their callers have now.
+async fn begin_again(state: &AppState, interrupted: Vec<InterruptedRun>) {
+    for InterruptedRun { run_id, subject } in interrupted {
+        let Some(caller) = state.auth.only_principal_of(&subject) else {
+            tracing::warn!(%run_id, "a run in the background does not begin again: its caller has no one token now");
+            continue;
+        };
+        match state.agent.begin_again(&caller, run_id).await {
+            Ok(()) => tracing::info!(%run_id, "a run in the background begins again"),
+            Err(error) => {
+                tracing::warn!(%run_id, code = error.code(), %error, "a run in the background does not begin again")
+            }
+        }
     }
 }
 

@@ -25,6 +25,11 @@ struct Interrupted {
 
 impl Interrupted {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with further settings.
+    fn start_with(further: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("script.json");
         let slow = json!({ "when": "slow", "turns": [
@@ -34,7 +39,9 @@ impl Interrupted {
         let quick = json!({ "turns": [{ "events": [{ "text": "Here." }] }], "repeat_last": true });
         std::fs::write(&path, json!({ "runs": [slow, quick] }).to_string()).unwrap();
         let script = path.display().to_string();
-        let server = ServerProcess::start(&settings(&script));
+        let mut all = settings(&script).to_vec();
+        all.extend(further);
+        let server = ServerProcess::start(&all);
         Self { server, script, http: Client::new(), _folder: folder }
     }
 
@@ -261,4 +268,67 @@ async fn sessions_of_ksadk_and_adk_keep_the_run() {
     assert!(events.contains(CODE), "{events}");
     let session = server.get(ADK_SESSION).await;
     assert!(session.to_string().contains("slow") && session.to_string().contains(CODE), "{session}");
+}
+
+/// A response in the background, whose server is killed while its model hangs; the next server's model answers.
+async fn killed_in_the_background(
+    first: &[(&str, &str)],
+    second: &[(&str, &str)],
+    token: &str,
+) -> (Interrupted, Value) {
+    let server = Interrupted::start_with(first);
+    let asked = json!({ "input": "slow", "background": true, "conversation": "c1", "instructions": "Be brief." });
+    let request = server.http.post(server.url("/v1/responses")).bearer_auth("ann-key").json(&asked);
+    let begun: Value = request.send().await.unwrap().json().await.unwrap();
+    assert_eq!(begun["status"], "in_progress", "{begun}");
+    let path = format!("/v1/responses/{}", begun["id"].as_str().unwrap());
+    stored(server.server.data.path()).await;
+    let answer = json!({ "turns": [{ "events": [{ "text": "Half an hour." }] }], "repeat_last": true });
+    std::fs::write(&server.script, json!({ "runs": [answer] }).to_string()).unwrap();
+    let mut settings = vec![("QUERENT_AGENT_SCRIPT", server.script.as_str())];
+    settings.extend(second);
+    let next = server.server.killed_and_started(&settings);
+    let server =
+        Interrupted { server: next, http: server.http, script: server.script.clone(), _folder: server._folder };
+    let ended = wait_for("the response has ended", async || {
+        let request = server.http.get(server.url(&path)).bearer_auth(token);
+        let response: Value = request.send().await.unwrap().json().await.unwrap();
+        (response["status"] != "in_progress").then_some(response)
+    })
+    .await;
+    assert!(path.ends_with(ended["id"].as_str().unwrap_or("none")), "{ended}");
+    (server, ended)
+}
+
+#[tokio::test]
+async fn a_response_in_the_background_begins_again_where_the_settings_say_so() {
+    let again = [("QUERENT_AGENT_RESTART_BACKGROUND", "true")];
+    let (server, ended) = killed_in_the_background(&again, &again, "none").await;
+    assert_eq!((&ended["status"], &ended["output_text"]), (&json!("completed"), &json!("Half an hour.")), "{ended}");
+    assert_eq!((&ended["instructions"], &ended["background"]), (&json!("Be brief."), &json!(true)), "{ended}");
+    // The question was asked once, as far as its conversation knows.
+    let items = server.get("/v1/conversations/c1/items").await;
+    let asked = items["data"].as_array().unwrap().iter().filter(|item| item["role"] == "user").count();
+    assert_eq!(asked, 1, "{items}");
+
+    // Those that were begun while nothing said so do not begin again.
+    let (_server, ended) = killed_in_the_background(&[], &again, "none").await;
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert!(ended.to_string().contains(CODE), "{ended}");
+}
+
+#[tokio::test]
+async fn a_response_begins_again_with_the_rights_that_its_caller_has_now() {
+    let again = ("QUERENT_AGENT_RESTART_BACKGROUND", "true");
+    let first = [again, ("QUERENT_AUTH_TOKENS", "ann-key:read:ann")];
+    for (tokens, completes) in [
+        ("ann-key:read:ann,boss-key:admin:boss", true),
+        ("boss-key:admin:boss", false),
+        // Nobody can say with whose rights.
+        ("ann-key:read:ann,other-key:write:ann,boss-key:admin:boss", false),
+    ] {
+        let second = [again, ("QUERENT_AUTH_TOKENS", tokens)];
+        let (_server, ended) = killed_in_the_background(&first, &second, "boss-key").await;
+        assert_eq!(ended["status"], if completes { "completed" } else { "failed" }, "{tokens}: {ended}");
+    }
 }

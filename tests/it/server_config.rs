@@ -185,6 +185,7 @@ fn every_key_can_be_set_from_its_variables() {
                 | "agent.strict_models"
                 | "agent.reuse_verified"
                 | "agent.adk_strict_sessions"
+                | "agent.restart_background"
                 | "holmes.model_name_as_text"
                 | "audit.enabled"
                 | "telemetry.statements"

@@ -130,7 +130,8 @@ impl Prover {
                 && (result.labelled(clause).is_empty()
                     || is_of_all(clause, token.start)
                     || result.names_every_row(sentence));
-            if is_of_rows && token.is_whole(result.row_count) {
+            let is_below_rows = is_below_rows(place.sentence, place.offset + token.start, place.offset + token.end);
+            if (is_of_rows || is_below_rows) && token.is_whole(result.row_count) {
                 return ProofOrigin::RowCount { call_index: result.call_index };
             }
         }
@@ -321,6 +322,11 @@ fn scale_of_column(name: &str) -> Option<f64> {
 /// Whether a number is of all rows by the words before it: `the 3 methods`.
 fn is_of_all(clause: &str, start: usize) -> bool {
     ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
+}
+
+/// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.
+fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
+    sentence[..start].ends_with('(') && [" row)", " rows)"].iter().any(|word| sentence[end..].starts_with(word))
 }
 
 /// Whether a number is a difference by the word behind it: `406 more`.

@@ -3,6 +3,7 @@
 //! <https://a2a-protocol.org/latest/specification/>.
 
 mod card;
+mod error_object;
 mod listing;
 mod piece;
 mod render;
@@ -18,6 +19,7 @@ use crate::models::ChatRole;
 use crate::request::{Protocol, RunRequest};
 
 pub use card::agent_card;
+pub use error_object::error_object;
 pub use listing::{TaskFilter, task_list};
 pub use render::A2aRenderer;
 
@@ -39,10 +41,16 @@ pub const TASK_NOT_CANCELABLE: i64 = -32_002;
 pub const PUSH_NOT_SUPPORTED: i64 = -32_003;
 /// Known, and not done here.
 pub const UNSUPPORTED_OPERATION: i64 = -32_004;
+/// The model reads no files of this type.
+pub const CONTENT_TYPE_NOT_SUPPORTED: i64 = -32_005;
 /// The client speaks another version.
 pub const VERSION_NOT_SUPPORTED: i64 = -32_009;
 /// The versions that are spoken, as their header names them.
 const VERSIONS: [&str; 2] = ["0.3", "1.0"];
+
+/// Our code of a part whose type the model does not read, and the types of which that is known.
+const UNREAD_TYPE: &str = "unsupported_media_type";
+const UNREAD_TYPES: [&str; 2] = ["audio", "video"];
 
 /// The members of a request.
 const ENVELOPE: [&str; 4] = ["jsonrpc", "id", "method", "params"];
@@ -194,7 +202,10 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
             return Err(fault(&id, INVALID_PARAMS, format!("`params` must be an object, not {}", kind_of(other))));
         }
     };
-    let wrong = |error: BadRequest| fault(&id, INVALID_PARAMS, error.message);
+    let wrong = |error: BadRequest| {
+        let code = if error.code == UNREAD_TYPE { CONTENT_TYPE_NOT_SUPPORTED } else { INVALID_PARAMS };
+        fault(&id, code, error.message)
+    };
     if method.contains("ushNotificationConfig") || names_webhook(params) {
         return Err(fault(&id, PUSH_NOT_SUPPORTED, "this server calls no webhooks; follow the task".to_owned()));
     }
@@ -338,6 +349,11 @@ fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
             let message = format!("`{at}` has the bytes of a file and its address; leave one out");
             return Err(BadRequest::invalid(at, message));
         }
+        (Some(_), None) if UNREAD_TYPES.iter().any(|unread| is_of_type(media_type, unread)) => {
+            let message =
+                format!("`{at}` is of the type {media_type}, which is not read; send text, an image or a document");
+            return Err(BadRequest::new(UNREAD_TYPE, at, message));
+        }
         (Some(bytes), None) => {
             json!({ "inlineData": { "mimeType": media_type, "data": bytes, "displayName": name } })
         }
@@ -348,6 +364,11 @@ fn part_of(part: &Value, at: &str) -> Result<InputContent, BadRequest> {
     };
     let mut parts = parse_content(&json!([block]), at)?;
     parts.pop().ok_or_else(|| BadRequest::invalid(at, format!("`{at}` is empty")))
+}
+
+/// Whether a media type is of a top-level type: `audio/wav` is of `audio`.
+fn is_of_type(media_type: &str, top_level: &str) -> bool {
+    media_type.split_once('/').is_some_and(|(found, _)| found.trim().eq_ignore_ascii_case(top_level))
 }
 
 #[cfg(test)]

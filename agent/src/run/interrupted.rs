@@ -4,7 +4,9 @@
 use chrono::{SubsecRound, Utc};
 use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
 use serde_json::json;
+use uuid::Uuid;
 
+use super::restart::restarted_request;
 use crate::event::{EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Usage};
 use crate::models::TokenUsage;
 use crate::protocols::ask::encode_trace;
@@ -14,6 +16,24 @@ use crate::request::RunRequest;
 pub(crate) const RESTARTED_CODE: &str = "server_restarted";
 /// Runs that are ended at a time.
 const RUNS_AT_ONCE: usize = 100;
+
+/// Runs that an earlier process left in progress, once they are ended.
+#[derive(Debug, Clone, Default)]
+pub struct InterruptedRuns {
+    /// How many there were.
+    pub ended: u64,
+    /// Those among them that may begin again.
+    pub may_begin_again: Vec<InterruptedRun>,
+}
+
+/// A run in the background that was left in progress.
+#[derive(Debug, Clone)]
+pub struct InterruptedRun {
+    /// The run.
+    pub run_id: Uuid,
+    /// Whose it is.
+    pub subject: String,
+}
 
 /// Returns the record of a run as it is stored before it begins: with its first event, and with the messages that a run
 /// after it continues.
@@ -30,17 +50,22 @@ pub(crate) fn begun_record(record: RunRecord, started: &RunStarted, request: &Ru
     }
 }
 
-/// Ends the runs that an earlier process left in progress. Returns how many there were.
-pub(crate) async fn end_interrupted_runs(catalog: &Catalog) -> Result<u64, CatalogError> {
-    let mut ended = 0;
+/// Ends the runs that an earlier process left in progress.
+pub(crate) async fn end_interrupted_runs(catalog: &Catalog) -> Result<InterruptedRuns, CatalogError> {
+    let mut interrupted = InterruptedRuns::default();
     loop {
         let runs = catalog.runs().running(RUNS_AT_ONCE).await?;
         if runs.is_empty() {
-            return Ok(ended);
+            return Ok(interrupted);
         }
         for run in runs {
+            let again =
+                restarted_request(&run).map(|_| InterruptedRun { run_id: run.run_id, subject: run.subject.clone() });
             match catalog.runs().update(&ended_record(run, "the server was restarted")).await {
-                Ok(()) => ended += 1,
+                Ok(()) => {
+                    interrupted.ended += 1;
+                    interrupted.may_begin_again.extend(again);
+                }
                 // Deleted in between.
                 Err(CatalogError::RunNotFound { .. }) => {}
                 Err(error) => return Err(error),

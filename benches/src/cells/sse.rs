@@ -1,5 +1,6 @@
-//! The event stream under load: a thousand runs at once whose model says twenty pieces a second, stored as they go; and
-//! how many events a second leave the server against a minimal axum server that sends the same bytes.
+//! The event stream under load: a thousand runs at once whose model says twenty pieces a second, stored as they go; how many
+//! events a second leave the server against a minimal axum server that sends the same bytes; and what a piece of text costs in
+//! other protocols against ask.
 //!
 //! Each piece of text is the time at which the model said it, so that its reader knows how long it took.
 
@@ -20,6 +21,7 @@ use querent_catalog::NoProgress;
 use querent_flight::Server;
 use querent_flight::config::{Config, EmbedProviderName, SettingSources};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -35,6 +37,45 @@ const BURST_STREAMS_EACH: usize = 4;
 const BURST_EVENTS: usize = 8_000;
 const ROUNDS: usize = 5;
 
+/// A protocol whose streams are compared with those of ask.
+struct StreamForm {
+    name: &'static str,
+    path: &'static str,
+    /// The request for a stream whose model says its pieces at once.
+    body: fn() -> Value,
+}
+
+const ASK: StreamForm = StreamForm { name: "ask", path: "/v1/agent/ask", body: || json!({ "question": "burst" }) };
+const COMPARED: [StreamForm; 4] = [
+    StreamForm {
+        name: "AG-UI",
+        path: "/ag-ui",
+        body: || json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "1", "role": "user", "content": "burst" }] }),
+    },
+    StreamForm {
+        name: "Anthropic's Messages",
+        path: "/v1/messages",
+        body: || {
+            let messages = json!([{ "role": "user", "content": "burst" }]);
+            json!({ "model": "querent", "max_tokens": 100_000, "stream": true, "messages": messages })
+        },
+    },
+    StreamForm {
+        name: "A2A",
+        path: "/a2a",
+        body: || {
+            let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "burst" }] });
+            let params = json!({ "message": message });
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params })
+        },
+    },
+    StreamForm {
+        name: "OpenAI's Responses",
+        path: "/v1/responses",
+        body: || json!({ "input": "burst", "stream": true }),
+    },
+];
+
 #[derive(Serialize, Deserialize)]
 struct StreamMeasurement {
     delay_p50_ms: f64,
@@ -44,12 +85,14 @@ struct StreamMeasurement {
     resident_mib: f64,
     ratio: f64,
     events_a_second: f64,
+    /// What a piece takes in each of the compared protocols, against ask.
+    against_ask: Vec<f64>,
 }
 
 pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let folder = tempfile::tempdir()?;
     let measured: StreamMeasurement = measure_in_process("sse", folder.path()).await?;
-    Ok(vec![
+    let mut figures = vec![
         Figure::alone("1,000 streams of 20 events a second: delay of an event, p50", measured.delay_p50_ms, "ms", None),
         Figure::alone("the same, p99", measured.delay_p99_ms, "ms", Some(100.0)),
         Figure::alone("the same: events of the slowest stream", measured.least_share * 100.0, "%", None),
@@ -61,7 +104,12 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
             None,
         ),
         Figure::alone("the same against axum's own server-sent events (at least 0.7)", measured.ratio, "x", None),
-    ])
+    ];
+    for (form, times) in COMPARED.iter().zip(&measured.against_ask) {
+        let name = format!("a piece of text by {} against ask", form.name);
+        figures.push(Figure::alone(name, *times, "x", Some(1.2)));
+    }
+    Ok(figures)
 }
 
 pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure> {
@@ -77,6 +125,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         ratios.push(ours / theirs);
         rates.push(ours);
     }
+    let against_ask = against_ask(server.addr).await?;
     let readers: Vec<_> = (0..STREAMS).map(|_| read_stream(server.addr, "/v1/agent/ask", "paced")).collect();
     let read = futures::future::try_join_all(readers).await?;
     let resident_mib = resident_mib().await?;
@@ -91,6 +140,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         resident_mib,
         ratio: median(&ratios),
         events_a_second: median(&rates),
+        against_ask,
     };
     server.shutdown().await?;
     Ok(serde_json::to_value(measured)?)
@@ -150,16 +200,68 @@ async fn burst(addr: SocketAddr, path: &str) -> Result<f64, Failure> {
     Ok(events as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Milliseconds from each piece to its reader.
-async fn read_stream(addr: SocketAddr, path: &str, question: &str) -> Result<Vec<f64>, Failure> {
-    const MARK: &[u8] = b"answer_delta\ndata: {\"text\":\"";
-    let body = serde_json::json!({ "question": question }).to_string();
+/// What a piece takes in each of the compared protocols, against ask: the median over rounds in each of which every protocol has its
+/// turn.
+async fn against_ask(addr: SocketAddr) -> Result<Vec<f64>, Failure> {
+    let mut ratios = vec![Vec::new(); COMPARED.len()];
+    // The first round is to warm up.
+    for round in 0..=ROUNDS {
+        let ask = drained(addr, &ASK).await?;
+        for (form, of_form) in COMPARED.iter().zip(&mut ratios) {
+            let taken = drained(addr, form).await?;
+            if round > 0 {
+                of_form.push(taken / ask);
+            }
+        }
+    }
+    Ok(ratios.iter().map(|of_form| median(of_form)).collect())
+}
+
+/// Seconds until as many readers as in a burst have read their streams to the end.
+async fn drained(addr: SocketAddr, form: &StreamForm) -> Result<f64, Failure> {
+    let started = Instant::now();
+    let body = (form.body)().to_string();
+    let reader = || async {
+        for _ in 0..BURST_STREAMS_EACH {
+            let lines = lines_of(addr, form.path, &body).await?;
+            if lines < BURST_EVENTS {
+                return Err(format!("{lines} lines of {}, fewer than its {BURST_EVENTS} pieces", form.name).into());
+            }
+        }
+        Ok::<_, Failure>(())
+    };
+    futures::future::try_join_all((0..BURST_READERS).map(|_| reader())).await?;
+    Ok(started.elapsed().as_secs_f64())
+}
+
+/// Reads a stream to its end, with as little work as there can be. Returns how many lines it has.
+async fn lines_of(addr: SocketAddr, path: &str, body: &str) -> Result<usize, Failure> {
+    let mut connection = asked(addr, path, body).await?;
+    let mut buffer = Vec::with_capacity(1 << 16);
+    let mut lines = 0;
+    while connection.read_buf(&mut buffer).await? > 0 {
+        lines += buffer.iter().filter(|byte| **byte == b'\n').count();
+        buffer.clear();
+    }
+    Ok(lines)
+}
+
+/// Sends a request on a connection of its own.
+async fn asked(addr: SocketAddr, path: &str, body: &str) -> Result<TcpStream, Failure> {
     let mut connection = TcpStream::connect(addr).await?;
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     connection.write_all(request.as_bytes()).await?;
+    Ok(connection)
+}
+
+/// Milliseconds from each piece to its reader.
+async fn read_stream(addr: SocketAddr, path: &str, question: &str) -> Result<Vec<f64>, Failure> {
+    const MARK: &[u8] = b"answer_delta\ndata: {\"text\":\"";
+    let body = serde_json::json!({ "question": question }).to_string();
+    let mut connection = asked(addr, path, &body).await?;
     let mut delays = Vec::new();
     let mut buffer = Vec::with_capacity(1 << 16);
     while connection.read_buf(&mut buffer).await? > 0 {

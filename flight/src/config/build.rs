@@ -134,6 +134,7 @@ impl Settings {
             result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
+            restart_background: self.agent.restart_background,
             reuse_verified: self.agent.reuse_verified,
             voting: self.agent.voting,
             answer_threshold: self.agent.answer_threshold,

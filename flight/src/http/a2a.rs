@@ -9,7 +9,8 @@ use http::{HeaderMap, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::a2a::{
     A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
-    TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, parse_request, task_list,
+    TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, error_object, parse_request,
+    task_list,
 };
 use querent_agent::{OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
 use querent_catalog::{ConversationKey, PageRequest, RunRecord, RunStatus};
@@ -272,7 +273,7 @@ fn no_task(task: Uuid) -> A2aError {
 }
 
 fn fault_response(fault: &A2aFault) -> Response {
-    let error = json!({ "code": fault.code, "message": fault.message });
+    let error = error_object(fault.code, &fault.message, None);
     json_response(StatusCode::OK, &json!({ "jsonrpc": "2.0", "id": fault.id, "error": error }))
 }
 
@@ -288,7 +289,7 @@ fn failure_response(id: Value, error: OpenAiError) -> Response {
         status if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => INVALID_PARAMS,
         _ => INTERNAL_ERROR,
     };
-    let error = json!({ "code": rpc_code, "message": message, "data": [{ "code": code }] });
+    let error = error_object(rpc_code, &message, Some(code.as_str()));
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     let is_for_later = response.headers().contains_key(header::RETRY_AFTER);
     let status = if is_for_later { status } else { StatusCode::OK };

@@ -107,6 +107,24 @@ async fn what_is_not_there_says_so() {
     let unnamed = send(&server, r#"{"jsonrpc": "2.0", "id": null, "method": "ping"}"#, &[]).await;
     assert_eq!((unnamed.status, &unnamed.json()["id"]), (400, &Value::Null), "{}", unnamed.text);
     assert!(unnamed.text.contains("\"id\":null"), "{}", unnamed.text);
+    let unread = error("resources/read", json!({ "uri": "querent://schema/nowhere" })).await;
+    assert!(unread.contains("\"uri\":\"querent://schema/nowhere\""), "{unread}");
+}
+
+/// What the revision 2026-07-28 has removed is no method of a client that speaks it.
+#[tokio::test]
+async fn methods_of_older_revisions_are_none_of_the_newest() {
+    let server = serve().await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for method in ["initialize", "logging/setLevel", "ping", "resources/subscribe", "nothing"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": meta } }).to_string();
+        let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        let reply = send(&server, &body, &headers).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!(-32_601)), "{method}: {}", reply.text);
+    }
 }
 
 #[tokio::test]

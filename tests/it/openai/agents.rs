@@ -170,6 +170,7 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         (in_context(&"c".repeat(257)), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "zzz": 1 })), ANN, -32_602),
         (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "zzz": 1 } })), ANN, -32_602),
+        (with_part(json!({ "kind": "file", "file": { "bytes": "YQ==", "mimeType": "audio/wav" } })), ANN, -32_005),
         (with_part(json!({ "kind": "data", "text": "hello" })), ANN, -32_602),
         (with_part(json!({ "kind": "text", "text": "hello", "data": { "a": 1 } })), ANN, -32_602),
     ] {
@@ -177,6 +178,9 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
         let error = reply.json();
         assert_eq!((reply.status, &error["error"]["code"]), (200, &json!(code)), "{body}: {}", reply.text);
         assert_eq!(error["id"], "q", "{}", reply.text);
+        let info = &error["error"]["data"][0];
+        assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{}", reply.text);
+        assert!(info["reason"].is_string() && info["domain"] == "a2a-protocol.org", "{}", reply.text);
     }
     assert_eq!(server.post(A2A, &call("tasks/get"), None).await.status, 401);
     for (method, length, shown) in [("tasks/get", 0, 0), ("GetTask", 1, 1), ("tasks/get", 9, 1)] {

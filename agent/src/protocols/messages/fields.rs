@@ -84,6 +84,16 @@ const FIELDS: &[MessagesField] = &[
     field("top_k", NOT_HERE, true, FieldValues::Only("null"), "leave it out"),
     field("mcp_servers", NOT_HERE, true, FieldValues::Only("[]"), "other servers are not called from here"),
     field("container", NOT_HERE, true, FieldValues::Only("{}"), "there are none"),
+    field(
+        "compaction",
+        NOT_HERE,
+        true,
+        FieldValues::Only("null"),
+        "a conversation that is too long is summed up by itself",
+    ),
+    field("fallbacks", NOT_HERE, false, FieldValues::Only("[]"), "those of the model are in the server's settings"),
+    field("fallback_credit_token", NOT_HERE, false, FieldValues::Only("null"), "nothing is billed here"),
+    field("billing_policy", NOT_HERE, true, FieldValues::Only("null"), "nothing is billed here"),
     field("thread", NOT_HERE, true, FieldValues::Only("null"), "nothing is kept here; send all messages"),
 ];
 

@@ -107,6 +107,12 @@ pub(super) const KEYS: &[SettingKey] = &[
     ),
     key("agent.confidence", &[], SettingKind::Tables, "[agent.confidence]: coefficients fitted to measured answers"),
     key(
+        "agent.restart_background",
+        &["QUERENT_AGENT_RESTART_BACKGROUND"],
+        SettingKind::Bool,
+        "begin responses in the background again, once, whose server was killed",
+    ),
+    key(
         "agent.adk_strict_sessions",
         &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
         SettingKind::Bool,
