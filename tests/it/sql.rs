@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -84,6 +85,37 @@ async fn slt_files_hold() {
         engine.close().await.unwrap();
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Statements that grow by a part at a time, planned in a time that does not double with each: in these, it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_statements_are_planned_in_time() {
+    const PARTS: usize = 18;
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let chain = |part: fn(usize) -> String| {
+        let parts: Vec<String> = (1..=PARTS).map(|at| format!("a{at} AS ({})", part(at - 1))).collect();
+        format!("WITH a0 AS (SELECT 1 AS x), {} SELECT x FROM a{PARTS}", parts.join(", "))
+    };
+    let nested =
+        (1..=PARTS).fold("SELECT 1 AS x".to_owned(), |inner, at| format!("SELECT *, 0 AS y FROM ({inner}) q{at}"));
+    let branches = (0..500).map(|at| format!("WHEN value = {at} THEN {at}")).collect::<Vec<_>>().join(" ");
+    let ors = (0..800).map(|at| format!("value = {at}")).collect::<Vec<_>>().join(" OR ");
+    for (sql, expected) in [
+        (chain(|before| format!("SELECT *, x AS z{before} FROM a{before}")), "1"),
+        (chain(|before| format!("SELECT * EXCLUDE (x), x + 1 AS x FROM a{before}")), "19"),
+        (chain(|before| format!("SELECT x + 1 AS y, y + 1 AS x FROM a{before}")), "37"),
+        (chain(|before| format!("SELECT x + 1 AS y, x FROM a{before} WHERE y > 0")), "1"),
+        (chain(|before| format!("SELECT x FROM a{before} AS t(x)")), "1"),
+        (format!("SELECT x FROM ({nested}) q"), "1"),
+        (format!("SELECT sum(CASE {branches} ELSE 0 END) FROM generate_series(0, 599) AS t(value)"), "124750"),
+        (format!("SELECT count(*) FROM generate_series(0, 899) AS t(value) WHERE {ors}"), "800"),
+    ] {
+        let found = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        let start = sql.get(..200).unwrap_or(&sql);
+        assert_eq!(found.unwrap_or_else(|_| panic!("no end: {start}")).unwrap(), [[expected]], "{start}");
+    }
+    engine.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
