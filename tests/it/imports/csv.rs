@@ -131,11 +131,29 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("# from 1987\n 0.0000 24.0000  88.0000 UMi\n 8.0000 14.5000  86.5000 UMi\n", false, 2),
         ("AD\t+4230+00131\nAQ\t-7750+16636\tMcMurdo\nAR\t-3436-05827\tBuenos\tAires\nAQ\n", false, 4),
         ("name of 2 things\nbob\nalice b\n", true, 2),
+        // What stands for null, and dates whose order nobody can tell, are no names.
+        ("0,,null,NA\n1,,null,NA\n", false, 2),
+        ("1/2/2020\n1/2/2020\n5/7/1995\n", false, 3),
+        ("1|text\n2|'it\\'s'\n'3'|text\n", false, 3),
+        ("  # spaces before it\n1;3\n  # again\n4;5\n", false, 2),
     ] {
         std::fs::write(&file, text).unwrap();
         let outcome = import(&engine, &file, &[]).await.unwrap();
         assert_eq!((outcome.reading.unwrap().header, outcome.rows), (Some(header), Some(count)), "{text:?}");
     }
+    // A list of words may have a word that names a column.
+    let words: Vec<String> = (0..40).map(|number| format!("w{number},x{number}")).collect();
+    std::fs::write(&file, format!("word,meaning\n{}\nword,x\ny,meaning\n", words.join("\n"))).unwrap();
+    assert_eq!(import(&engine, &file, &[]).await.unwrap().rows, Some(42));
+    // R names no column above the names of rows.
+    std::fs::write(&file, "name,year,NA\n1,Amy,1975,NA\n2,Bob,1976,5\n").unwrap();
+    let outcome = import(&engine, &file, &[]).await.unwrap();
+    let reading = outcome.reading.unwrap();
+    assert_eq!((reading.header, reading.header_line, outcome.rows), (Some(true), Some(1), Some(2)));
+    assert_eq!(
+        rows(&session, "SELECT column_1, name, year, \"NA\" FROM t WHERE name = 'Bob'").await.unwrap(),
+        [["2", "Bob", "1976", "5"]]
+    );
     std::fs::write(&file, "bob,paris\nalice,rome\n").unwrap();
     let outcome = import(&engine, &file, &[("header", "no")]).await.unwrap();
     assert_eq!(outcome.rows, Some(2));

@@ -35,6 +35,8 @@ pub(crate) struct CsvDialect {
     pub first_line: u64,
     /// Fields of a record; 0 before any file was seen.
     pub width: usize,
+    /// Whether the header names all columns but the first.
+    pub row_names: bool,
     /// Strings that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
     /// has one of them in a column of numbers, dates or the like.
     pub null_value: Option<String>,
@@ -63,8 +65,9 @@ impl CsvDialect {
     pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
         let dialect = Self::given(options, first)?;
         let text = dialect.open(&first.path, open(first)?)?;
-        let SniffedDialect { syntax, skip, has_header, first_line, width } = sniff(&first.path, &dialect, text)?;
-        Ok(Self { syntax, skip, has_header, first_line, width, ..dialect })
+        let sniffed = sniff(&first.path, &dialect, text)?;
+        let SniffedDialect { syntax, skip, has_header, first_line, width, row_names } = sniffed;
+        Ok(Self { syntax, skip, has_header, first_line, width, row_names, ..dialect })
     }
 
     /// As [`Self::detect`], but reads no file where the options say what matters.
@@ -82,6 +85,7 @@ impl CsvDialect {
             has_header: true,
             first_line: 0,
             width: 0,
+            row_names: false,
             null_value: given.get("null_value").cloned(),
             null_padding: false,
             skip_blank: false,

@@ -150,6 +150,11 @@ impl ColumnInference {
         self.values > 0
     }
 
+    /// Returns whether every value is a date with or without a clock, in whichever order.
+    pub(super) fn is_temporal(&self) -> bool {
+        self.values > 0 && self.kinds & (kind::DATE | kind::TIMESTAMP | kind::ZONED) != 0
+    }
+
     /// Returns the column's type so far; a column without a value is text.
     pub(super) fn inferred(&self) -> InferredType {
         let text = InferredType::plain(DataType::Utf8);
