@@ -169,7 +169,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 13] = [
+    let cases: [CsvCase<'_>; 21] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -193,6 +193,19 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         (b"a,b\n-,2\n", &[("null", "-")], "SELECT a IS NULL FROM t", "true"),
         (b"a,b\nNA,2\n1,3\n", &[("null", "")], "SELECT max(a) FROM t", "NA"),
         (b"a,b,c\n1,2,3\n4\n", &[("null_padding", "true")], "SELECT count(*) - count(c) FROM t", "1"),
+        (b"a,b\n1,2 # no\n3,4#,5\n", &[("comment", "#")], "SELECT sum(a * 10 + b) FROM t", "46"),
+        (b"# x\na;b\n1;3#no;5\n6;7\n", &[], "SELECT sum(b) FROM t", "10"),
+        (b"a,b\n1,#2\n# x\n3,4\n", &[], "SELECT max(b) FROM t", "4"),
+        (
+            b"a;b\n1,5;2.000\n-2,25;1.000.000\n",
+            &[("decimal_separator", ","), ("thousands", ".")],
+            "SELECT sum(a) + sum(b) FROM t",
+            "1001999.25",
+        ),
+        (b"price\n1,5\n2,5\n", &[("decimal", ",")], "SELECT sum(price) FROM t", "4.0"),
+        (b"a,b\n\"1,234\",x\n\"2,345,678\",y\n", &[("thousands", ",")], "SELECT max(a) FROM t", "2345678"),
+        (b"a;b\n1,5;x\n", &[("decimal", ","), ("types", "a=DECIMAL(10,2)")], "SELECT a FROM t", "1.50"),
+        (b"a;b\n1.5;x\n2,5;y\n", &[("decimal_separator", ",")], "SELECT max(a) FROM t", "2,5"),
     ];
     for (bytes, options, sql, expected) in cases {
         let file = write(folder.path(), "t.csv", bytes);
@@ -225,6 +238,8 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ("encoding", "klingon", "latin-1"),
         ("skip", "x", "a number of lines"),
         ("quote", "ab", "one ASCII character"),
+        ("decimal_separator", ";", "a point or a comma"),
+        ("thousands", ".", "decimal_separator"),
         ("date_format", "%Q", "a format of strftime, such as %d.%m.%Y"),
         ("date_format", "DD.MM.YYYY", "a format of strftime"),
         ("timestamp_format", "%Y-%m-%d %", "a format of strftime, such as %d.%m.%Y %H:%M"),

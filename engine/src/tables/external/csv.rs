@@ -6,6 +6,7 @@ mod dates;
 mod dialect;
 mod inference;
 mod kinds;
+mod number_form;
 mod parallel;
 mod records;
 mod rows;
@@ -346,6 +347,8 @@ impl TypedCsv {
             comment: dialect.syntax.comment.map(text),
             skip: dialect.skip,
             encoding: dialect.encoding.map(super::text_source::TextEncoding::name),
+            decimal_separator: dialect.is_given("decimal_separator").then(|| text(dialect.numbers.point)),
+            thousands: dialect.numbers.thousands.map(text),
             null: self.markers.clone(),
             columns: self.columns.iter().map(column).collect(),
             ..super::SourceReading::default()
@@ -444,6 +447,7 @@ impl TypedCsv {
         ColumnReading {
             data_type: &column.data_type,
             format: &column.format,
+            numbers: self.dialect.numbers,
             markers: if column.keeps_markers { &[] } else { &self.markers },
         }
     }

@@ -27,6 +27,8 @@ const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("types", &["column_types", "dtypes", "dtype"]),
     ("date_format", &["dateformat"]),
     ("timestamp_format", &["timestampformat"]),
+    ("decimal_separator", &["decimal"]),
+    ("thousands", &["thousands_separator"]),
     ("ignore_errors", &[]),
     ("rejects", &["rejects_table"]),
     ("compression", &[]),
@@ -66,9 +68,12 @@ pub(crate) const HIDDEN_COLUMNS: &str = "hidden_columns";
 /// Written by queries without a table: whether a blank line of a file of one column is no record.
 pub(crate) const SKIP_BLANK: &str = "skip_blank";
 
+/// Written by inference: whether comments may stand behind the fields of a record, or only on lines of their own.
+pub(crate) const COMMENT_ANYWHERE: &str = "comment_anywhere";
+
 /// What is no option of a reader that somebody writes.
-const INTERNAL_OPTIONS: [&str; 6] =
-    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK];
+const INTERNAL_OPTIONS: [&str; 7] =
+    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK, COMMENT_ANYWHERE];
 
 /// Returns the options by their one name. Errors: a name that the format's reader does not know, two names of one option.
 pub(crate) fn known_options(
@@ -126,10 +131,6 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
 /// Returns what to write in the place of an option of DuckDB's readers that there is not.
 fn instead_of_option(name: &str) -> Option<&'static str> {
     match name {
-        "decimal_separator" | "decimal" | "thousands" => Some(
-            "numbers are read with a point and nothing else in them; read the column as text and write \
-             CAST(replace(column, ',', '.') AS DOUBLE)",
-        ),
         "normalize_names" => Some("give the columns other names with AS"),
         "force_not_null" => Some("write coalesce(column, '')"),
         "store_rejects" | "rejects_table" | "rejects_scan" | "rejects_limit" => {
@@ -364,8 +365,9 @@ mod tests {
         assert!(known_options(FileFormat::Csv, &given("ignore-errors")).unwrap().contains_key("ignore_errors"));
         let error = known_options(FileFormat::Csv, &given("delimeter")).unwrap_err().to_string();
         assert!(error.starts_with("unknown option `delimeter`; did you mean `delimiter`?"), "{error}");
-        let error = known_options(FileFormat::Csv, &given("decimal_separator")).unwrap_err().to_string();
-        assert!(error.contains("CAST(replace(column, ',', '.') AS DOUBLE)"), "{error}");
+        assert!(known_options(FileFormat::Csv, &given("decimal")).unwrap().contains_key("decimal_separator"));
+        let error = known_options(FileFormat::Csv, &given("normalize_names")).unwrap_err().to_string();
+        assert!(error.contains("give the columns other names with AS"), "{error}");
         let error = known_options(FileFormat::Parquet, &given("skip")).unwrap_err().to_string();
         assert!(error.contains("parquet has none"), "{error}");
         let twice = BTreeMap::from([("sep".to_owned(), ",".to_owned()), ("delim".to_owned(), ";".to_owned())]);

@@ -11,12 +11,15 @@ use querent_catalog::FileFormat;
 
 use super::dates::TemporalFormat;
 use super::inference::GivenFormats;
+use super::number_form::NumberForm;
 use super::records::CsvSyntax;
 use super::sniffer::{SniffedDialect, sniff};
 use crate::error::Result;
 use crate::tables::external::location::{LocatedFile, compression, compression_name, compression_of};
 use crate::tables::external::open;
-use crate::tables::external::reader_options::{GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options};
+use crate::tables::external::reader_options::{
+    COMMENT_ANYWHERE, GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options,
+};
 use crate::tables::external::text_source::{TextEncoding, open_text};
 
 /// The usual markers for null, unless the option `null_value` says otherwise.
@@ -52,6 +55,8 @@ pub(crate) struct CsvDialect {
     pub date_format: Option<String>,
     /// The same of timestamps.
     pub timestamp_format: Option<String>,
+    /// How numbers are written.
+    pub numbers: NumberForm,
     /// The encoding, if it is given.
     pub encoding: Option<TextEncoding>,
     /// The compression of the whole file.
@@ -63,7 +68,8 @@ pub(crate) struct CsvDialect {
 impl CsvDialect {
     /// Reads the dialect from options and, where they are silent, from the first file. Blocks.
     pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
-        let dialect = Self::given(options, first)?;
+        let mut dialect = Self::given(options, first)?;
+        dialect.syntax.comment_anywhere = dialect.comments_anywhere(dialect.is_given("comment"));
         let text = dialect.open(&first.path, open(first)?)?;
         let sniffed = sniff(&first.path, &dialect, text)?;
         let SniffedDialect { syntax, skip, has_header, first_line, width, row_names } = sniffed;
@@ -72,7 +78,8 @@ impl CsvDialect {
 
     /// As [`Self::detect`], but reads no file where the options say what matters.
     pub(crate) fn from_options(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
-        let dialect = Self::given(options, first)?;
+        let mut dialect = Self::given(options, first)?;
+        dialect.syntax.comment_anywhere = dialect.comments_anywhere(false);
         let is_complete = ["has_header", "delimiter", "quote"].iter().all(|option| dialect.is_given(option));
         if is_complete { Ok(dialect) } else { Self::detect(options, first) }
     }
@@ -80,7 +87,13 @@ impl CsvDialect {
     fn given(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
         let given = known_options(FileFormat::Csv, options)?;
         let mut dialect = Self {
-            syntax: CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None },
+            syntax: CsvSyntax {
+                delimiter: b',',
+                quote: Some(b'"'),
+                escape: None,
+                comment: None,
+                comment_anywhere: false,
+            },
             skip: 0,
             has_header: true,
             first_line: 0,
@@ -93,6 +106,7 @@ impl CsvDialect {
             types: GivenTypes::default(),
             date_format: given.get("date_format").cloned(),
             timestamp_format: given.get("timestamp_format").cloned(),
+            numbers: NumberForm::default(),
             encoding: None,
             compression: compression_of(&first.path),
             given: given.clone(),
@@ -109,6 +123,11 @@ impl CsvDialect {
                 }
                 "date_format" | "timestamp_format" => check_format(name, value)?,
                 SKIP_BLANK => dialect.skip_blank = boolean_option(name, value)?,
+                "decimal_separator" => match value.as_str() {
+                    "," | "." => dialect.numbers.point = one_byte(name, value)?,
+                    _ => return Err(bad_option(name, value, "a point or a comma")),
+                },
+                "thousands" => dialect.numbers.thousands = no_or_one_byte(name, value)?,
                 "null_padding" => dialect.null_padding = boolean_option(name, value)?,
                 "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
                 "types" => dialect.types = GivenTypes::from_text(value)?,
@@ -122,13 +141,28 @@ impl CsvDialect {
                 _ => {}
             }
         }
+        if let Some(thousands) = dialect.numbers.thousands
+            && (thousands == dialect.numbers.point || thousands.is_ascii_alphanumeric() || thousands == b'-')
+        {
+            let expected = "a character that is no letter, digit, hyphen or decimal_separator";
+            return Err(bad_option("thousands", &char::from(thousands).to_string(), expected));
+        }
         Ok(dialect)
     }
 
-    /// Returns the formats of dates that are given.
+    /// Returns whether comments may stand behind the fields of a record: as was found before, or as `otherwise` says.
+    fn comments_anywhere(&self, otherwise: bool) -> bool {
+        self.given.get(COMMENT_ANYWHERE).map_or(otherwise, |written| written == "true")
+    }
+
+    /// Returns the formats of dates and numbers that are given.
     pub(super) fn given_formats(&self) -> GivenFormats {
         let format = |text: &Option<String>| text.as_deref().map(TemporalFormat::from_text);
-        GivenFormats { date: format(&self.date_format), timestamp: format(&self.timestamp_format) }
+        GivenFormats {
+            date: format(&self.date_format),
+            timestamp: format(&self.timestamp_format),
+            numbers: self.numbers,
+        }
     }
 
     /// Returns the dialect of the lines below a first one that names the delimiter.
@@ -156,6 +190,9 @@ impl CsvDialect {
         options.insert("quote".to_owned(), text(self.syntax.quote));
         options.insert("escape".to_owned(), text(self.syntax.escape));
         options.insert("comment".to_owned(), text(self.syntax.comment));
+        if self.syntax.comment.is_some() {
+            options.insert(COMMENT_ANYWHERE.to_owned(), self.syntax.comment_anywhere.to_string());
+        }
         options.insert("skip".to_owned(), self.skip.to_string());
         if let Some(null_value) = &self.null_value {
             options.insert("null_value".to_owned(), null_value.clone());

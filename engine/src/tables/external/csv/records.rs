@@ -3,7 +3,7 @@
 //! A field that begins with a quote and is not well quoted (`"x"y`) is taken as it stands, quotes and all, rather than
 //! repaired: what a record's fields hold is what the file holds.
 
-use memchr::{memchr2, memchr3};
+use memchr::{memchr, memchr2, memchr3};
 
 /// The characters that structure a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub(crate) struct CsvSyntax {
     pub escape: Option<u8>,
     /// At the start of a line that is no record.
     pub comment: Option<u8>,
+    /// Whether the rest of a record behind that character is a comment too, unless it is quoted.
+    pub comment_anywhere: bool,
+}
+
+impl CsvSyntax {
+    /// Returns what begins a comment behind the fields of a record.
+    fn inner_comment(&self) -> Option<u8> {
+        self.comment.filter(|_| self.comment_anywhere)
+    }
 }
 
 /// The fields of records, one after the other.
@@ -135,6 +144,9 @@ fn fields_of_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fields: &mu
                     None if is_last => rest.len(),
                     None => return Parsed::Partial,
                 };
+                let field = rest.get(..length).unwrap_or_default();
+                let comment = syntax.inner_comment().and_then(|comment| memchr(comment, field));
+                let length = comment.unwrap_or(length);
                 fields.text.extend_from_slice(rest.get(..length).unwrap_or_default());
                 at + length
             }
@@ -142,6 +154,13 @@ fn fields_of_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fields: &mu
         fields.ends.push(fields.text.len());
         match input.get(at) {
             Some(byte) if *byte == syntax.delimiter => at += 1,
+            Some(byte) if syntax.inner_comment() == Some(*byte) => match line_end(input, at, is_last) {
+                Some(end) => {
+                    extent.bytes = end;
+                    return Parsed::Record(extent);
+                }
+                None => return Parsed::Partial,
+            },
             None => {
                 extent.bytes = at;
                 return Parsed::Record(extent);
@@ -221,6 +240,7 @@ fn quoted_field(syntax: &CsvSyntax, input: &[u8], start: usize, is_last: bool, t
         }
         match input.get(next) {
             Some(byte) if *byte == syntax.delimiter || *byte == b'\n' || *byte == b'\r' => {}
+            Some(byte) if syntax.inner_comment() == Some(*byte) => {}
             None if is_last => {}
             None => {
                 text.truncate(length_before);
@@ -269,7 +289,8 @@ pub(crate) fn line_breaks(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const COMMAS: CsvSyntax = CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
+    const COMMAS: CsvSyntax =
+        CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None, comment_anywhere: false };
 
     fn records(syntax: &CsvSyntax, text: &str) -> Vec<Vec<String>> {
         let mut input = text.as_bytes();
@@ -310,6 +331,8 @@ mod tests {
         assert_eq!(records(&escaped, "\"a \\\"b\\\" \\\\ \\n\",1\n"), [["a \"b\" \\ \\n", "1"]]);
         let commented = CsvSyntax { comment: Some(b'#'), ..COMMAS };
         assert_eq!(records(&commented, "# x\n1,#2\n  # y\n"), [["1", "#2"]]);
+        let cut = CsvSyntax { comment_anywhere: true, ..commented };
+        assert_eq!(records(&cut, "1,2#3,4\n\"#\",\"x\" # y\n5,6"), [["1", "2"], ["#", "x"], ["5", "6"]]);
         let unquoted = CsvSyntax { quote: None, ..COMMAS };
         assert_eq!(records(&unquoted, "\"a,b\"\n"), [["\"a", "b\""]]);
     }

@@ -232,14 +232,17 @@ impl Candidate {
 
 fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text: &[u8]) -> Candidate {
     let prefers_tabs = CsvDialect::prefers_tabs(path);
-    let best = |comment: Option<u8>| {
+    // What is the point of numbers separates columns only where the numbers are quoted.
+    let point = dialect.numbers.point;
+    let is_tried = |delimiter: &u8| *delimiter != point || text.contains(&b'"');
+    let best = |comment: Option<u8>, comment_anywhere: bool| {
         let delimiters: Vec<u8> = match dialect.is_given("delimiter") {
             true => vec![dialect.syntax.delimiter],
-            false => DELIMITERS.to_vec(),
+            false => DELIMITERS.into_iter().filter(is_tried).collect(),
         };
         let mut best: Option<Candidate> = None;
         for delimiter in delimiters {
-            let syntax = CsvSyntax { delimiter, comment, ..dialect.syntax };
+            let syntax = CsvSyntax { delimiter, comment, comment_anywhere, ..dialect.syntax };
             let mut candidate = best_quoted(dialect, syntax, text, sample.is_whole);
             if candidate.is_perfect() {
                 candidate.typed = typed_columns(&candidate, text, sample.is_whole, dialect);
@@ -254,11 +257,18 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
         }
         best
     };
-    let plain = best(dialect.syntax.comment);
+    let plain = best(dialect.syntax.comment, dialect.syntax.comment_anywhere);
     if dialect.is_given("comment") || plain.is_perfect() || !has_comment_lines(text) {
         return plain;
     }
-    let commented = best(Some(b'#'));
+    let commented = best(Some(b'#'), false);
+    if !commented.is_perfect() {
+        // Comments behind records are told from values by the widths of all of them.
+        let cut = best(Some(b'#'), true);
+        if cut.is_perfect() {
+            return cut;
+        }
+    }
     let explains = (commented.is_perfect() || commented.width == 1 && plain.width == 1 || !plain.is_acceptable())
         && commented.ragged <= plain.ragged;
     // The last line of a block that begins with `#` may be the header, as in files of genomes.
@@ -323,7 +333,7 @@ fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole:
     let has_apostrophes = !dialect.is_given("quote") && found.syntax.quote == Some(b'\'');
     if has_apostrophes && (found.quoted as usize) < found.records.div_ceil(2) {
         // A few of them among lines of text quote nothing.
-        let plain = CsvSyntax { delimiter, comment: syntax.comment, ..dialect.syntax };
+        let plain = CsvSyntax { quote: dialect.syntax.quote, escape: dialect.syntax.escape, delimiter, ..syntax };
         found = measure(plain, text, is_whole);
     }
     Candidate { width: 1, notes: 0, ..found }
