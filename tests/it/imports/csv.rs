@@ -169,7 +169,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 21] = [
+    let cases: [CsvCase<'_>; 23] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -193,6 +193,13 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         (b"a,b\n-,2\n", &[("null", "-")], "SELECT a IS NULL FROM t", "true"),
         (b"a,b\nNA,2\n1,3\n", &[("null", "")], "SELECT max(a) FROM t", "NA"),
         (b"a,b,c\n1,2,3\n4\n", &[("null_padding", "true")], "SELECT count(*) - count(c) FROM t", "1"),
+        (
+            b"a,b\n1,2\n3\n4,5,6\n",
+            &[("null_padding", "true")],
+            "SELECT count(*) * 100 + count(b) * 10 + count(column_3) FROM t",
+            "321",
+        ),
+        (b"a,b\n1,2\n3\n4,5,6\n", &[("ignore_errors", "true")], "SELECT sum(a * 10 + b) FROM t", "12"),
         (b"a,b\n1,2 # no\n3,4#,5\n", &[("comment", "#")], "SELECT sum(a * 10 + b) FROM t", "46"),
         (b"# x\na;b\n1;3#no;5\n6;7\n", &[], "SELECT sum(b) FROM t", "10"),
         (b"a,b\n1,#2\n# x\n3,4\n", &[], "SELECT max(b) FROM t", "4"),
@@ -220,6 +227,18 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         rows(&session, &create).await.unwrap_or_else(|error| panic!("{create}: {error}"));
         let external = sql.replace("FROM t", "FROM e");
         assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options:?}");
+    }
+    // A first record of the declared types is data, whatever is below it; one of the declared names is none.
+    for (text, expected) in
+        [("Pedro,31\nOogie Boogie,\n", "2"), ("Name,Age\nPedro,31\n", "1"), ("x,y\nPedro,31\n", "1")]
+    {
+        let file = write(folder.path(), "t.csv", text.as_bytes());
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE e (name VARCHAR, age INTEGER) STORED AS CSV LOCATION '{}'",
+            file.display()
+        );
+        rows(&session, &create).await.unwrap();
+        assert_eq!(rows(&session, "SELECT count(*) FROM e").await.unwrap(), [[expected]], "{text:?}");
     }
     let utf_16: Vec<u8> = "a,b\n1,é\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let file = write(folder.path(), "people.txt", &utf_16);

@@ -3,6 +3,7 @@
 mod comma_numbers;
 mod convert;
 mod dates;
+mod declared;
 mod dialect;
 mod inference;
 mod kinds;
@@ -20,7 +21,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 pub(crate) use dialect::{CsvDialect, null_markers};
 pub(crate) use rows::{column_names, unique_names};
@@ -33,7 +34,7 @@ use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
 use inference::{ColumnInference, InferredType};
 use parallel::{in_order, worker_count};
-use rows::{CsvRows, TextChunk, with_remedy};
+use rows::{CsvRows, TextChunk, first_record, with_remedy};
 
 /// CSV files of one table: one dialect, one header.
 #[derive(Debug, Clone)]
@@ -70,6 +71,20 @@ impl CsvFiles {
             }
         }
         Ok(Self { dialect, names })
+    }
+
+    /// Takes the first record of the first file for data where it is one of the columns that a statement declares, whatever the
+    /// records below it are. Blocks.
+    pub(crate) fn expect(&mut self, declared: &[FieldRef], first: &LocatedFile) -> Result<()> {
+        if !self.dialect.has_header || self.dialect.is_given("has_header") || declared.len() != self.names.len() {
+            return Ok(());
+        }
+        let record = first_record(&first.path, &self.dialect, open(first)?)?;
+        if declared::is_record_of(&record, declared, &self.dialect) {
+            self.dialect.has_header = false;
+            self.names = column_names(&first.path, &self.dialect, open(first)?)?;
+        }
+        Ok(())
     }
 
     /// Starts the inference of types.

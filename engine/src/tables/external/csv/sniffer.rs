@@ -26,6 +26,8 @@ const SAMPLE_RECORDS: usize = 2_048;
 const DELIMITERS: [u8; 4] = *b",|;\t";
 /// The share of records of one width that makes a delimiter one, where the first record has the width.
 const LEAST_CONSISTENT: f64 = 0.6;
+/// The same where records of another width are to be set aside.
+const LEAST_KEPT: f64 = 0.3;
 /// The same where other lines come first.
 const LEAST_BELOW_NOTES: f64 = 0.9;
 /// So many rows say enough that a single one with a word of the first record is no reason to take that for data.
@@ -184,6 +186,8 @@ struct Candidate {
     ragged: usize,
     /// The share of the records that have the width.
     consistent: f64,
+    /// The share that they need.
+    least: f64,
     quoted: u64,
     malformed: u64,
     /// The line of a quoted field that does not end.
@@ -206,7 +210,7 @@ impl Candidate {
     fn is_acceptable(&self) -> bool {
         let consistent = (self.consistent * self.records as f64).round() as usize;
         let is_clear = match self.notes {
-            0 => self.consistent >= LEAST_CONSISTENT,
+            0 => self.consistent >= self.least,
             _ => {
                 let below = consistent as f64 / (consistent + self.ragged).max(1) as f64;
                 below >= LEAST_BELOW_NOTES && consistent >= 2
@@ -251,7 +255,7 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
                 best = Some(candidate);
             }
         }
-        let mut best = best.unwrap_or_else(|| measure(dialect.syntax, text, sample.is_whole));
+        let mut best = best.unwrap_or_else(|| measure(dialect, dialect.syntax, text, sample.is_whole));
         if !dialect.is_given("delimiter") && !best.is_acceptable() {
             best = single_column(dialect, best.syntax, text, sample.is_whole);
         }
@@ -292,9 +296,9 @@ fn has_comment_lines(text: &[u8]) -> bool {
 /// Returns the candidate of a delimiter with the quote and the escape that fit best.
 fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     if dialect.is_given("quote") && dialect.is_given("escape") {
-        return measure(syntax, text, is_whole);
+        return measure(dialect, syntax, text, is_whole);
     }
-    let double = measure(syntax, text, is_whole);
+    let double = measure(dialect, syntax, text, is_whole);
     let uses_double = double.quoted > 0 || double.malformed > 0 || double.unclosed.is_some();
     let mut others = Vec::new();
     if !double.is_well_quoted() && !dialect.is_given("escape") {
@@ -313,7 +317,7 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
     }
     let mut best = double;
     for other in others {
-        let candidate = measure(other, text, is_whole);
+        let candidate = measure(dialect, other, text, is_whole);
         let is_single = other.quote == Some(b'\'');
         // Apostrophes are quotes only where they quote.
         let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
@@ -334,13 +338,13 @@ fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole:
     if has_apostrophes && (found.quoted as usize) < found.records.div_ceil(2) {
         // A few of them among lines of text quote nothing.
         let plain = CsvSyntax { quote: dialect.syntax.quote, escape: dialect.syntax.escape, delimiter, ..syntax };
-        found = measure(plain, text, is_whole);
+        found = measure(dialect, plain, text, is_whole);
     }
     Candidate { width: 1, notes: 0, ..found }
 }
 
 /// Measures how well a syntax explains a text.
-fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
+fn measure(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     // Of each record: its line, its fields, and those up to the last that is not empty.
     let mut shapes: Vec<(u64, usize, usize)> = Vec::new();
     let mut fields = FieldBuffer::default();
@@ -389,6 +393,7 @@ fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
             notes: if start == Some(0) { 0 } else { first_line - 1 },
             ragged: below.len() - fitting + if is_noted { 0 } else { above.len() },
             consistent: fitting as f64 / shapes.len().max(1) as f64,
+            least: if dialect.ignore_errors { LEAST_KEPT } else { LEAST_CONSISTENT },
             quoted,
             malformed,
             unclosed,
@@ -396,7 +401,27 @@ fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
         }
     };
     let (by_first, by_most) = (candidate(first), candidate(most_frequent(&shapes)));
-    if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first }
+    let best = if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first };
+    if dialect.null_padding { padded(best, &shapes) } else { best }
+}
+
+/// Returns a candidate as wide as its widest record: what the others lack is null. `shapes` are the records' lines, fields, and
+/// fields up to the last that is not empty.
+fn padded(candidate: Candidate, shapes: &[(u64, usize, usize)]) -> Candidate {
+    let notes = if candidate.is_acceptable() { candidate.notes } else { 0 };
+    let below: Vec<_> = shapes.iter().filter(|(line, _, _)| *line > notes).collect();
+    let Some((first_line, names, _)) = below.first().copied() else { return candidate };
+    let widest = below.iter().map(|(_, _, filled)| *filled).max().unwrap_or_default();
+    // Lines without a delimiter say nothing for it.
+    let divided = below.iter().filter(|(_, count, _)| *count > 1).count();
+    Candidate {
+        width: widest.max(*names),
+        first_line: *first_line,
+        notes,
+        ragged: 0,
+        consistent: divided as f64 / shapes.len().max(1) as f64,
+        ..candidate
+    }
 }
 
 /// Returns the number of fields that the most records have; of equally many, that of the first record or the larger.
