@@ -169,7 +169,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 23] = [
+    let cases: [CsvCase<'_>; 25] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -185,6 +185,8 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
             "207",
         ),
         (b"a;b,c\n1;2,3\n", &[("delimiter", ";")], "SELECT \"b,c\" FROM t", "2,3"),
+        (b"a||b\n1||x|y\n", &[("delimiter", "||")], "SELECT b FROM t", "x|y"),
+        ("a→b\n1→é\n".as_bytes(), &[("delimiter", "→")], "SELECT a || b FROM t", "1é"),
         (b"a\n\"x\n", &[("quote", "")], "SELECT a FROM t", "\"x"),
         (b"a,b\n\"x\\\"y\",1\n", &[("escape", "\\")], "SELECT a FROM t", "x\"y"),
         (&latin, &[("encoding", "latin-1")], "SELECT w FROM t", "café"),
@@ -257,6 +259,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ("encoding", "klingon", "latin-1"),
         ("skip", "x", "a number of lines"),
         ("quote", "ab", "one ASCII character"),
+        ("delimiter", "12345", "one to four bytes"),
         ("decimal_separator", ";", "a point or a comma"),
         ("thousands", ".", "decimal_separator"),
         ("date_format", "%Q", "a format of strftime, such as %d.%m.%Y"),

@@ -356,7 +356,7 @@ impl TypedCsv {
             format: "csv".to_owned(),
             header: Some(dialect.has_header),
             header_line: (dialect.has_header && dialect.first_line > 0).then_some(dialect.first_line),
-            delimiter: (self.columns.len() > 1).then(|| text(dialect.syntax.delimiter)),
+            delimiter: (self.columns.len() > 1).then(|| dialect.syntax.delimiter_text()),
             quote: dialect.syntax.quote.map(text),
             escape: dialect.syntax.escape.map(text),
             comment: dialect.syntax.comment.map(text),

@@ -21,8 +21,8 @@ pub(in crate::cli) struct ReaderArgs {
     /// The first record is data
     #[arg(long)]
     no_header: bool,
-    /// What separates columns: one character, or \t
-    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
+    /// What separates columns: one to four bytes, or \t
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     delimiter: Option<String>,
     /// What quotes a field; empty: nothing does
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]

@@ -12,7 +12,7 @@ use querent_catalog::FileFormat;
 use super::dates::TemporalFormat;
 use super::inference::GivenFormats;
 use super::number_form::NumberForm;
-use super::records::CsvSyntax;
+use super::records::{CsvSyntax, MAX_DELIMITER};
 use super::sniffer::{SniffedDialect, sniff};
 use crate::error::Result;
 use crate::tables::external::location::{LocatedFile, compression, compression_name, compression_of};
@@ -89,6 +89,7 @@ impl CsvDialect {
         let mut dialect = Self {
             syntax: CsvSyntax {
                 delimiter: b',',
+                delimiter_rest: [0; MAX_DELIMITER - 1],
                 quote: Some(b'"'),
                 escape: None,
                 comment: None,
@@ -114,7 +115,9 @@ impl CsvDialect {
         for (name, value) in &given {
             match name.as_str() {
                 "has_header" => dialect.has_header = boolean_option(name, value)?,
-                "delimiter" => dialect.syntax.delimiter = one_byte(name, value)?,
+                "delimiter" => {
+                    (dialect.syntax.delimiter, dialect.syntax.delimiter_rest) = delimiter_bytes(name, value)?;
+                }
                 "quote" => dialect.syntax.quote = no_or_one_byte(name, value)?,
                 "escape" => dialect.syntax.escape = no_or_one_byte(name, value)?,
                 "comment" => dialect.syntax.comment = no_or_one_byte(name, value)?,
@@ -170,6 +173,7 @@ impl CsvDialect {
         let mut below = self.clone();
         below.given.insert("delimiter".to_owned(), char::from(delimiter).to_string());
         below.syntax.delimiter = delimiter;
+        below.syntax.delimiter_rest = [0; MAX_DELIMITER - 1];
         below.skip += 1;
         below
     }
@@ -186,7 +190,7 @@ impl CsvDialect {
         options.remove("rejects");
         let text = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string()).unwrap_or_default();
         options.insert("has_header".to_owned(), self.has_header.to_string());
-        options.insert("delimiter".to_owned(), text(Some(self.syntax.delimiter)));
+        options.insert("delimiter".to_owned(), self.syntax.delimiter_text());
         options.insert("quote".to_owned(), text(self.syntax.quote));
         options.insert("escape".to_owned(), text(self.syntax.escape));
         options.insert("comment".to_owned(), text(self.syntax.comment));
@@ -228,6 +232,23 @@ pub(crate) fn null_markers(given: Option<&str>) -> Vec<String> {
     match given {
         Some(value) => value.split(',').filter(|marker| !marker.is_empty()).map(str::to_owned).collect(),
         None => NULL_MARKERS.map(str::to_owned).to_vec(),
+    }
+}
+
+/// Reads a delimiter: its first byte, and the others.
+fn delimiter_bytes(name: &str, value: &str) -> Result<(u8, [u8; MAX_DELIMITER - 1])> {
+    let mut rest = [0; MAX_DELIMITER - 1];
+    if value == "\\t" || value == "tab" {
+        return Ok((b'\t', rest));
+    }
+    match value.as_bytes() {
+        [first, others @ ..] if others.len() < MAX_DELIMITER && !value.contains(['\n', '\r', '\0', '"']) => {
+            for (place, byte) in rest.iter_mut().zip(others) {
+                *place = *byte;
+            }
+            Ok((*first, rest))
+        }
+        _ => Err(bad_option(name, value, "one to four bytes, such as ; or ||, or \\t for a tab")),
     }
 }
 

@@ -162,8 +162,9 @@ impl CsvRows {
             return Ok(false);
         }
         let column = self.names.get(found.min(width - 1)).cloned();
-        let delimiter = char::from(self.reader.syntax.delimiter).to_string();
-        let detail = format!("{found} fields where {width} are expected");
+        let delimiter = self.reader.syntax.delimiter_text();
+        let most = if self.null_padding { "at most " } else { "" };
+        let detail = format!("{found} fields where {most}{width} are expected");
         self.reject(line, column.as_deref(), &record.join(&delimiter), detail)?;
         Ok(false)
     }
@@ -251,7 +252,11 @@ pub(super) fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &
          aside"
             .to_owned()
     } else if error.contains("fields where") {
-        let padding = if is_short(error) { "null_padding reads missing fields as null, " } else { "" };
+        let padding = match is_short(error) {
+            _ if error.contains("at most") => "",
+            true => "null_padding reads missing fields as null, ",
+            false => "null_padding makes columns of them, ",
+        };
         format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields")
     } else if error.starts_with("expected") {
         format!(", found `{}`", shortened(value))
