@@ -48,8 +48,9 @@ impl CsvFiles {
     /// names. Blocks.
     pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = CsvDialect::detect(options, first)?;
+        let mut dialect = CsvDialect::detect(options, first)?;
         let names = column_names(&first.path, &dialect, open(first)?)?;
+        dialect.types = std::mem::take(&mut dialect.types).named(&names)?;
         check_column_count(&first.path, None, names.len())?;
         dialect.types.check(names.iter().map(String::as_str))?;
         for file in files.iter().skip(1) {

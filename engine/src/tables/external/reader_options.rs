@@ -131,6 +131,9 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
 /// Returns what to write in the place of an option of DuckDB's readers that there is not.
 fn instead_of_option(name: &str) -> Option<&'static str> {
     match name {
+        "auto_type_candidates" => Some("leave it out, or say what columns are: types = {'a': 'INTEGER'}"),
+        "allow_quoted_nulls" => Some("write coalesce(column, '')"),
+        "records" => Some("leave it out: what the records are is found in the file"),
         "normalize_names" => Some("give the columns other names with AS"),
         "force_not_null" => Some("write coalesce(column, '')"),
         "store_rejects" | "rejects_table" | "rejects_scan" | "rejects_limit" => {
@@ -170,11 +173,19 @@ pub(crate) fn boolean_option(name: &str, value: &str) -> Result<bool> {
 pub(crate) struct GivenTypes {
     /// Name, type, and whether that is JSON, which is text.
     columns: Vec<(String, DataType, bool)>,
+    /// Those of the first columns, whose names are in the file.
+    by_place: Vec<(DataType, bool)>,
 }
 
 impl GivenTypes {
-    /// Reads `name=TYPE, "other name"=TYPE, *=TYPE`, or a JSON object of the same.
+    /// Reads `name=TYPE, "other name"=TYPE, *=TYPE`, a JSON object of the same, or a JSON array of the first columns' types.
     pub(crate) fn from_text(text: &str) -> Result<Self> {
+        if text.trim_start().starts_with('[') {
+            let types: Vec<String> = serde_json::from_str(text)
+                .map_err(|_| bad_option("types", text, "a list of SQL types, such as [\"DATE\", \"VARCHAR\"]"))?;
+            let typed = types.iter().map(|sql_type| Ok((type_of_text(sql_type.trim())?, is_json_type(sql_type))));
+            return Ok(Self { columns: Vec::new(), by_place: typed.collect::<Result<_>>()? });
+        }
         let bad = || bad_option("types", text, "columns and SQL types, such as zip=VARCHAR,born=DATE or *=VARCHAR");
         let pairs: Vec<(String, String)> = if text.trim_start().starts_with('{') {
             let named: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).map_err(|_| bad())?;
@@ -195,10 +206,25 @@ impl GivenTypes {
         };
         let columns = pairs.into_iter().map(|(name, sql_type)| {
             let sql_type = sql_type.trim();
-            let is_json = ["json", "jsonb"].iter().any(|json| sql_type.eq_ignore_ascii_case(json));
-            Ok((name, type_of_text(sql_type)?, is_json))
+            Ok((name, type_of_text(sql_type)?, is_json_type(sql_type)))
         });
-        Ok(Self { columns: columns.collect::<Result<_>>()? })
+        Ok(Self { columns: columns.collect::<Result<_>>()?, by_place: Vec::new() })
+    }
+
+    /// Returns the types with the names of their columns. Errors: more types than columns.
+    pub(crate) fn named(mut self, names: &[String]) -> Result<Self> {
+        if self.by_place.len() > names.len() {
+            return Err(EngineError::InvalidOption {
+                message: format!(
+                    "the option `types` lists {} types and there are {} columns",
+                    self.by_place.len(),
+                    names.len()
+                ),
+            });
+        }
+        let placed = names.iter().zip(std::mem::take(&mut self.by_place));
+        self.columns.extend(placed.map(|(name, (data_type, is_json))| (name.clone(), data_type, is_json)));
+        Ok(self)
     }
 
     /// Returns the type of a column, if one is given.
@@ -218,6 +244,10 @@ impl GivenTypes {
 
     /// Refuses types of columns that are not there.
     pub(crate) fn check<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
+        if !self.by_place.is_empty() {
+            let message = "the option `types` takes a list for CSV only; name the columns: types = {'a': 'INTEGER'}";
+            return Err(EngineError::InvalidOption { message: message.to_owned() });
+        }
         for (name, _, _) in &self.columns {
             if name != "*" && !names.clone().any(|own| own.eq_ignore_ascii_case(name)) {
                 let near = match nearest_name(name, names.clone()) {
@@ -231,6 +261,10 @@ impl GivenTypes {
         }
         Ok(())
     }
+}
+
+fn is_json_type(sql_type: &str) -> bool {
+    ["json", "jsonb"].iter().any(|json| sql_type.trim().eq_ignore_ascii_case(json))
 }
 
 /// Returns the parts of a text between separators that are in no quotes and in no parentheses.
@@ -382,6 +416,11 @@ mod tests {
         assert_eq!(types.of_column("at"), Some(&DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))));
         assert_eq!(types.of_column("other"), None);
         assert_eq!(GivenTypes::from_text("*=text").unwrap().of_column("other"), Some(&DataType::Utf8));
+        let listed = GivenTypes::from_text("[\"DATE\", \"json\"]").unwrap();
+        let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        let named = listed.clone().named(&names).unwrap();
+        assert_eq!((named.of_column("a"), named.of_column("c")), (Some(&DataType::Date32), None));
+        assert!(named.is_json("b") && listed.check(["a"].into_iter()).is_err() && listed.named(&names[..1]).is_err());
         assert_eq!(GivenTypes::from_text("{\"n\": \"INT\"}").unwrap().of_column("n"), Some(&DataType::Int32));
         for wrong in ["zip", "zip=", "zip=GEOMETRY", "{\"n\": 1}"] {
             assert_eq!(GivenTypes::from_text(wrong).unwrap_err().code(), "invalid_option", "{wrong}");
