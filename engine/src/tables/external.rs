@@ -306,7 +306,7 @@ async fn infer_csv(
     blocking(move || {
         let mut csv = CsvFiles::open(&files, &options)?;
         if let (Some(declared), Some(first)) = (&declared, files.first()) {
-            csv.expect(declared, first)?;
+            csv.read_first_as_declared(declared, first)?;
         }
         let mut inference = csv.inference();
         let mut budget = effort.bytes();

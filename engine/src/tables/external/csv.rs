@@ -76,7 +76,7 @@ impl CsvFiles {
 
     /// Takes the first record of the first file for data where it is one of the columns that a statement declares, whatever the
     /// records below it are. Blocks.
-    pub(crate) fn expect(&mut self, declared: &[FieldRef], first: &LocatedFile) -> Result<()> {
+    pub(crate) fn read_first_as_declared(&mut self, declared: &[FieldRef], first: &LocatedFile) -> Result<()> {
         if !self.dialect.has_header || self.dialect.is_given("has_header") || declared.len() != self.names.len() {
             return Ok(());
         }
