@@ -252,6 +252,19 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     import(&engine, &file, &[("encoding", "utf-16")]).await.unwrap();
     assert_eq!(rows(&session, "SELECT b FROM t").await.unwrap(), [["é"]]);
 
+    for (bytes, said) in [
+        (b"PK\x03\x04\x14\0\0[Content_Types].xml".as_slice(), "by the format xlsx"),
+        (b"PK\x03\x04\x14\0\0a.csv".as_slice(), "unpack it first"),
+        (b"PAR1\x15\x04\x15\x10".as_slice(), "by the format parquet"),
+        (b"ARROW1\0\0".as_slice(), "by the format arrow"),
+    ] {
+        let file = write(folder.path(), "t.csv", bytes);
+        let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let file = write(folder.path(), "t.csv", "PAR1,b\n1,2\n");
+    assert_eq!(import(&engine, &file, &[]).await.unwrap().rows, Some(1));
+
     let file = write(folder.path(), "t.csv", "a\n1\n");
     for (option, value, said) in [
         ("delimeter", ",", "did you mean `delimiter`?"),
