@@ -2041,7 +2041,7 @@ export interface PostImportInput {
   encoding?: string;
   /** CSV: lines to skip at the beginning */
   skip?: string;
-  /** CSV: what a line that is a comment begins with */
+  /** CSV: what a comment begins with */
   comment?: string;
   /** CSV: the texts that stand for null, separated by commas */
   null_value?: string;
@@ -2051,6 +2051,10 @@ export interface PostImportInput {
   date_format?: string;
   /** CSV: the format of timestamps */
   timestamp_format?: string;
+  /** CSV: what stands before the fractions of numbers: `.` or `,` */
+  decimal_separator?: string;
+  /** CSV: what stands between the thousands of numbers */
+  thousands?: string;
   /** CSV, JSON: whether lines that cannot be read are set aside in a table */
   ignore_errors?: string;
   /** the name of that table, instead of TABLE_rejects */

@@ -297,7 +297,11 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
         if let Some(after) = rest.strip_prefix('*') {
             // The width is a value, the next one or the one that is named; a negative one is for the left side.
             let (place, after) = match number_before(after)? {
-                (Some(place), named) if named.starts_with('$') => (place.saturating_sub(1), &named[1..]),
+                (Some(place), named) if named.starts_with('$') => {
+                    // The field's own value is the one behind it.
+                    next = place.max(1);
+                    (next - 1, &named[1..])
+                }
                 _ => {
                     next += 1;
                     (next - 1, after)
@@ -398,6 +402,9 @@ mod tests {
             let made = formatted(spec, &[Some(number.to_string())], Style::Format, &mut 0).unwrap().unwrap();
             assert_eq!(made, text, "{spec} of {number}");
         }
+        let named = ["foo", "10", "bar"].map(|value| Some(value.to_owned()));
+        let made = formatted("|%*2$s|%1$*2$s|", &named, Style::Format, &mut 0).unwrap().unwrap();
+        assert_eq!(made, "|       bar|       foo|");
         assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
         assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());
     }

@@ -272,6 +272,11 @@ impl FileRequest {
                 let names = list_of(value).and_then(|names| names.iter().map(text_of).collect());
                 self.names = names.ok_or_else(|| takes("a list of names: ['a', 'b']"))?;
             }
+            "types" | "column_types" | "dtypes" | "dtype" if is_csv && list_of(value).is_some() => {
+                let types = list_of(value).and_then(|types| types.iter().map(text_of).collect::<Option<Vec<_>>>());
+                let types = types.ok_or_else(|| takes("a list of types: ['DATE', 'VARCHAR']"))?;
+                self.options.insert(option.to_owned(), serde_json::json!(types).to_string());
+            }
             "null" | "nullstr" | "null_value" | "null_values" | "na_values" if list_of(value).is_some() => {
                 let texts = list_of(value).and_then(|texts| texts.iter().map(text_of).collect::<Option<Vec<_>>>());
                 // The readers' option is one text, which commas separate.

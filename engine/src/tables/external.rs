@@ -31,7 +31,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use querent_catalog::{ExternalTable, FileFormat};
 
@@ -178,7 +178,12 @@ pub(crate) async fn infer_found(
     let (file_schema, options) = match format {
         FileFormat::Parquet if effort == Effort::Quick => infer_alike(state, &files).await?,
         FileFormat::Parquet => infer_parquet(state, &files, unlike).await?,
-        FileFormat::Csv => infer_csv(files, options, declared.is_some(), effort).await?,
+        FileFormat::Csv => {
+            let fields = |declared: &Schema| -> Vec<FieldRef> {
+                declared.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect()
+            };
+            infer_csv(files, options, declared.map(fields), effort).await?
+        }
         FileFormat::Ndjson => infer_json(files, options, effort).await?,
         FileFormat::Arrow => (blocking(move || infer_ipc(&files, unlike)).await?, BTreeMap::new()),
         FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
@@ -295,11 +300,14 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
 async fn infer_csv(
     files: Vec<LocatedFile>,
     options: BTreeMap<String, String>,
-    is_declared: bool,
+    declared: Option<Vec<FieldRef>>,
     effort: Effort,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     blocking(move || {
-        let csv = CsvFiles::open(&files, &options)?;
+        let mut csv = CsvFiles::open(&files, &options)?;
+        if let (Some(declared), Some(first)) = (&declared, files.first()) {
+            csv.read_first_as_declared(declared, first)?;
+        }
         let mut inference = csv.inference();
         let mut budget = effort.bytes();
         for file in &files {
@@ -310,7 +318,7 @@ async fn infer_csv(
             csv.infer(&file.path, &mut inference, open(file)?.take(budget), is_whole)?;
             budget = budget.saturating_sub(file.size);
         }
-        let typed = csv.typed(&inference, is_declared)?;
+        let typed = csv.typed(&inference, declared.is_some())?;
         Ok((typed.schema(), typed.options()))
     })
     .await

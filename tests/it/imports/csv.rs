@@ -131,11 +131,29 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("# from 1987\n 0.0000 24.0000  88.0000 UMi\n 8.0000 14.5000  86.5000 UMi\n", false, 2),
         ("AD\t+4230+00131\nAQ\t-7750+16636\tMcMurdo\nAR\t-3436-05827\tBuenos\tAires\nAQ\n", false, 4),
         ("name of 2 things\nbob\nalice b\n", true, 2),
+        // What stands for null, and dates whose order nobody can tell, are no names.
+        ("0,,null,NA\n1,,null,NA\n", false, 2),
+        ("1/2/2020\n1/2/2020\n5/7/1995\n", false, 3),
+        ("1|text\n2|'it\\'s'\n'3'|text\n", false, 3),
+        ("  # spaces before it\n1;3\n  # again\n4;5\n", false, 2),
     ] {
         std::fs::write(&file, text).unwrap();
         let outcome = import(&engine, &file, &[]).await.unwrap();
         assert_eq!((outcome.reading.unwrap().header, outcome.rows), (Some(header), Some(count)), "{text:?}");
     }
+    // A list of words may have a word that names a column.
+    let words: Vec<String> = (0..40).map(|number| format!("w{number},x{number}")).collect();
+    std::fs::write(&file, format!("word,meaning\n{}\nword,x\ny,meaning\n", words.join("\n"))).unwrap();
+    assert_eq!(import(&engine, &file, &[]).await.unwrap().rows, Some(42));
+    // R names no column above the names of rows.
+    std::fs::write(&file, "name,year,NA\n1,Amy,1975,NA\n2,Bob,1976,5\n").unwrap();
+    let outcome = import(&engine, &file, &[]).await.unwrap();
+    let reading = outcome.reading.unwrap();
+    assert_eq!((reading.header, reading.header_line, outcome.rows), (Some(true), Some(1), Some(2)));
+    assert_eq!(
+        rows(&session, "SELECT column_1, name, year, \"NA\" FROM t WHERE name = 'Bob'").await.unwrap(),
+        [["2", "Bob", "1976", "5"]]
+    );
     std::fs::write(&file, "bob,paris\nalice,rome\n").unwrap();
     let outcome = import(&engine, &file, &[("header", "no")]).await.unwrap();
     assert_eq!(outcome.rows, Some(2));
@@ -151,7 +169,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 13] = [
+    let cases: [CsvCase<'_>; 26] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -159,6 +177,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
             "SELECT arrow_typeof(a) = arrow_typeof(n) AND a = '1' FROM t",
             "true",
         ),
+        (b"zip,n\n00501,1\n", &[("types", "[\"INTEGER\"]")], "SELECT zip + n FROM t", "502"),
         (b"d\n1/2/2012\n", &[("date_format", "%m/%d/%Y")], "SELECT d FROM t", "2012-01-02"),
         (
             b"d\n1/2/2012 5h07\n",
@@ -167,6 +186,8 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
             "207",
         ),
         (b"a;b,c\n1;2,3\n", &[("delimiter", ";")], "SELECT \"b,c\" FROM t", "2,3"),
+        (b"a||b\n1||x|y\n", &[("delimiter", "||")], "SELECT b FROM t", "x|y"),
+        ("a→b\n1→é\n".as_bytes(), &[("delimiter", "→")], "SELECT a || b FROM t", "1é"),
         (b"a\n\"x\n", &[("quote", "")], "SELECT a FROM t", "\"x"),
         (b"a,b\n\"x\\\"y\",1\n", &[("escape", "\\")], "SELECT a FROM t", "x\"y"),
         (&latin, &[("encoding", "latin-1")], "SELECT w FROM t", "café"),
@@ -175,6 +196,26 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         (b"a,b\n-,2\n", &[("null", "-")], "SELECT a IS NULL FROM t", "true"),
         (b"a,b\nNA,2\n1,3\n", &[("null", "")], "SELECT max(a) FROM t", "NA"),
         (b"a,b,c\n1,2,3\n4\n", &[("null_padding", "true")], "SELECT count(*) - count(c) FROM t", "1"),
+        (
+            b"a,b\n1,2\n3\n4,5,6\n",
+            &[("null_padding", "true")],
+            "SELECT count(*) * 100 + count(b) * 10 + count(column_3) FROM t",
+            "321",
+        ),
+        (b"a,b\n1,2\n3\n4,5,6\n", &[("ignore_errors", "true")], "SELECT sum(a * 10 + b) FROM t", "12"),
+        (b"a,b\n1,2 # no\n3,4#,5\n", &[("comment", "#")], "SELECT sum(a * 10 + b) FROM t", "46"),
+        (b"# x\na;b\n1;3#no;5\n6;7\n", &[], "SELECT sum(b) FROM t", "10"),
+        (b"a,b\n1,#2\n# x\n3,4\n", &[], "SELECT max(b) FROM t", "4"),
+        (
+            b"a;b\n1,5;2.000\n-2,25;1.000.000\n",
+            &[("decimal_separator", ","), ("thousands", ".")],
+            "SELECT sum(a) + sum(b) FROM t",
+            "1001999.25",
+        ),
+        (b"price\n1,5\n2,5\n", &[("decimal", ",")], "SELECT sum(price) FROM t", "4.0"),
+        (b"a,b\n\"1,234\",x\n\"2,345,678\",y\n", &[("thousands", ",")], "SELECT max(a) FROM t", "2345678"),
+        (b"a;b\n1,5;x\n", &[("decimal", ","), ("types", "a=DECIMAL(10,2)")], "SELECT a FROM t", "1.50"),
+        (b"a;b\n1.5;x\n2,5;y\n", &[("decimal_separator", ",")], "SELECT max(a) FROM t", "2,5"),
     ];
     for (bytes, options, sql, expected) in cases {
         let file = write(folder.path(), "t.csv", bytes);
@@ -190,6 +231,18 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         let external = sql.replace("FROM t", "FROM e");
         assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options:?}");
     }
+    // A first record of the declared types is data, whatever is below it; one of the declared names is none.
+    for (text, expected) in
+        [("Pedro,31\nOogie Boogie,\n", "2"), ("Name,Age\nPedro,31\n", "1"), ("x,y\nPedro,31\n", "1")]
+    {
+        let file = write(folder.path(), "t.csv", text.as_bytes());
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE e (name VARCHAR, age INTEGER) STORED AS CSV LOCATION '{}'",
+            file.display()
+        );
+        rows(&session, &create).await.unwrap();
+        assert_eq!(rows(&session, "SELECT count(*) FROM e").await.unwrap(), [[expected]], "{text:?}");
+    }
     let utf_16: Vec<u8> = "a,b\n1,é\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let file = write(folder.path(), "people.txt", &utf_16);
     let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
@@ -199,6 +252,19 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     import(&engine, &file, &[("encoding", "utf-16")]).await.unwrap();
     assert_eq!(rows(&session, "SELECT b FROM t").await.unwrap(), [["é"]]);
 
+    for (bytes, said) in [
+        (b"PK\x03\x04\x14\0\0[Content_Types].xml".as_slice(), "by the format xlsx"),
+        (b"PK\x03\x04\x14\0\0a.csv".as_slice(), "unpack it first"),
+        (b"PAR1\x15\x04\x15\x10".as_slice(), "by the format parquet"),
+        (b"ARROW1\0\0".as_slice(), "by the format arrow"),
+    ] {
+        let file = write(folder.path(), "t.csv", bytes);
+        let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let file = write(folder.path(), "t.csv", "PAR1,b\n1,2\n");
+    assert_eq!(import(&engine, &file, &[]).await.unwrap().rows, Some(1));
+
     let file = write(folder.path(), "t.csv", "a\n1\n");
     for (option, value, said) in [
         ("delimeter", ",", "did you mean `delimiter`?"),
@@ -207,6 +273,9 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ("encoding", "klingon", "latin-1"),
         ("skip", "x", "a number of lines"),
         ("quote", "ab", "one ASCII character"),
+        ("delimiter", "12345", "one to four bytes"),
+        ("decimal_separator", ";", "a point or a comma"),
+        ("thousands", ".", "decimal_separator"),
         ("date_format", "%Q", "a format of strftime, such as %d.%m.%Y"),
         ("date_format", "DD.MM.YYYY", "a format of strftime"),
         ("timestamp_format", "%Y-%m-%d %", "a format of strftime, such as %d.%m.%Y %H:%M"),

@@ -3,9 +3,11 @@
 mod comma_numbers;
 mod convert;
 mod dates;
+mod declared;
 mod dialect;
 mod inference;
 mod kinds;
+mod number_form;
 mod parallel;
 mod records;
 mod rows;
@@ -19,7 +21,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 pub(crate) use dialect::{CsvDialect, null_markers};
 pub(crate) use rows::{column_names, unique_names};
@@ -32,7 +34,7 @@ use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
 use inference::{ColumnInference, InferredType};
 use parallel::{in_order, worker_count};
-use rows::{CsvRows, TextChunk, with_remedy};
+use rows::{CsvRows, TextChunk, first_record, with_remedy};
 
 /// CSV files of one table: one dialect, one header.
 #[derive(Debug, Clone)]
@@ -46,8 +48,9 @@ impl CsvFiles {
     /// names. Blocks.
     pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = CsvDialect::detect(options, first)?;
+        let mut dialect = CsvDialect::detect(options, first)?;
         let names = column_names(&first.path, &dialect, open(first)?)?;
+        dialect.types = std::mem::take(&mut dialect.types).named(&names)?;
         check_column_count(&first.path, None, names.len())?;
         dialect.types.check(names.iter().map(String::as_str))?;
         for file in files.iter().skip(1) {
@@ -69,6 +72,20 @@ impl CsvFiles {
             }
         }
         Ok(Self { dialect, names })
+    }
+
+    /// Takes the first record of the first file for data where it is one of the columns that a statement declares, whatever the
+    /// records below it are. Blocks.
+    pub(crate) fn read_first_as_declared(&mut self, declared: &[FieldRef], first: &LocatedFile) -> Result<()> {
+        if !self.dialect.has_header || self.dialect.is_given("has_header") || declared.len() != self.names.len() {
+            return Ok(());
+        }
+        let record = first_record(&first.path, &self.dialect, open(first)?)?;
+        if declared::is_record_of(&record, declared, &self.dialect) {
+            self.dialect.has_header = false;
+            self.names = column_names(&first.path, &self.dialect, open(first)?)?;
+        }
+        Ok(())
     }
 
     /// Starts the inference of types.
@@ -340,12 +357,14 @@ impl TypedCsv {
             format: "csv".to_owned(),
             header: Some(dialect.has_header),
             header_line: (dialect.has_header && dialect.first_line > 0).then_some(dialect.first_line),
-            delimiter: (self.columns.len() > 1).then(|| text(dialect.syntax.delimiter)),
+            delimiter: (self.columns.len() > 1).then(|| dialect.syntax.delimiter_text()),
             quote: dialect.syntax.quote.map(text),
             escape: dialect.syntax.escape.map(text),
             comment: dialect.syntax.comment.map(text),
             skip: dialect.skip,
             encoding: dialect.encoding.map(super::text_source::TextEncoding::name),
+            decimal_separator: dialect.is_given("decimal_separator").then(|| text(dialect.numbers.point)),
+            thousands: dialect.numbers.thousands.map(text),
             null: self.markers.clone(),
             columns: self.columns.iter().map(column).collect(),
             ..super::SourceReading::default()
@@ -444,6 +463,7 @@ impl TypedCsv {
         ColumnReading {
             data_type: &column.data_type,
             format: &column.format,
+            numbers: self.dialect.numbers,
             markers: if column.keeps_markers { &[] } else { &self.markers },
         }
     }

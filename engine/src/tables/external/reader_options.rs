@@ -27,6 +27,8 @@ const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("types", &["column_types", "dtypes", "dtype"]),
     ("date_format", &["dateformat"]),
     ("timestamp_format", &["timestampformat"]),
+    ("decimal_separator", &["decimal"]),
+    ("thousands", &["thousands_separator"]),
     ("ignore_errors", &[]),
     ("rejects", &["rejects_table"]),
     ("compression", &[]),
@@ -66,9 +68,12 @@ pub(crate) const HIDDEN_COLUMNS: &str = "hidden_columns";
 /// Written by queries without a table: whether a blank line of a file of one column is no record.
 pub(crate) const SKIP_BLANK: &str = "skip_blank";
 
+/// Written by inference: whether comments may stand behind the fields of a record, or only on lines of their own.
+pub(crate) const COMMENT_ANYWHERE: &str = "comment_anywhere";
+
 /// What is no option of a reader that somebody writes.
-const INTERNAL_OPTIONS: [&str; 6] =
-    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK];
+const INTERNAL_OPTIONS: [&str; 7] =
+    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK, COMMENT_ANYWHERE];
 
 /// Returns the options by their one name. Errors: a name that the format's reader does not know, two names of one option.
 pub(crate) fn known_options(
@@ -126,10 +131,9 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
 /// Returns what to write in the place of an option of DuckDB's readers that there is not.
 fn instead_of_option(name: &str) -> Option<&'static str> {
     match name {
-        "decimal_separator" | "decimal" | "thousands" => Some(
-            "numbers are read with a point and nothing else in them; read the column as text and write \
-             CAST(replace(column, ',', '.') AS DOUBLE)",
-        ),
+        "auto_type_candidates" => Some("leave it out, or say what columns are: types = {'a': 'INTEGER'}"),
+        "allow_quoted_nulls" => Some("write coalesce(column, '')"),
+        "records" => Some("leave it out: what the records are is found in the file"),
         "normalize_names" => Some("give the columns other names with AS"),
         "force_not_null" => Some("write coalesce(column, '')"),
         "store_rejects" | "rejects_table" | "rejects_scan" | "rejects_limit" => {
@@ -169,11 +173,19 @@ pub(crate) fn boolean_option(name: &str, value: &str) -> Result<bool> {
 pub(crate) struct GivenTypes {
     /// Name, type, and whether that is JSON, which is text.
     columns: Vec<(String, DataType, bool)>,
+    /// Those of the first columns, whose names are in the file.
+    by_place: Vec<(DataType, bool)>,
 }
 
 impl GivenTypes {
-    /// Reads `name=TYPE, "other name"=TYPE, *=TYPE`, or a JSON object of the same.
+    /// Reads `name=TYPE, "other name"=TYPE, *=TYPE`, a JSON object of the same, or a JSON array of the first columns' types.
     pub(crate) fn from_text(text: &str) -> Result<Self> {
+        if text.trim_start().starts_with('[') {
+            let types: Vec<String> = serde_json::from_str(text)
+                .map_err(|_| bad_option("types", text, "a list of SQL types, such as [\"DATE\", \"VARCHAR\"]"))?;
+            let typed = types.iter().map(|sql_type| Ok((type_of_text(sql_type.trim())?, is_json_type(sql_type))));
+            return Ok(Self { columns: Vec::new(), by_place: typed.collect::<Result<_>>()? });
+        }
         let bad = || bad_option("types", text, "columns and SQL types, such as zip=VARCHAR,born=DATE or *=VARCHAR");
         let pairs: Vec<(String, String)> = if text.trim_start().starts_with('{') {
             let named: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).map_err(|_| bad())?;
@@ -194,10 +206,25 @@ impl GivenTypes {
         };
         let columns = pairs.into_iter().map(|(name, sql_type)| {
             let sql_type = sql_type.trim();
-            let is_json = ["json", "jsonb"].iter().any(|json| sql_type.eq_ignore_ascii_case(json));
-            Ok((name, type_of_text(sql_type)?, is_json))
+            Ok((name, type_of_text(sql_type)?, is_json_type(sql_type)))
         });
-        Ok(Self { columns: columns.collect::<Result<_>>()? })
+        Ok(Self { columns: columns.collect::<Result<_>>()?, by_place: Vec::new() })
+    }
+
+    /// Returns the types with the names of their columns. Errors: more types than columns.
+    pub(crate) fn named(mut self, names: &[String]) -> Result<Self> {
+        if self.by_place.len() > names.len() {
+            return Err(EngineError::InvalidOption {
+                message: format!(
+                    "the option `types` lists {} types and there are {} columns",
+                    self.by_place.len(),
+                    names.len()
+                ),
+            });
+        }
+        let placed = names.iter().zip(std::mem::take(&mut self.by_place));
+        self.columns.extend(placed.map(|(name, (data_type, is_json))| (name.clone(), data_type, is_json)));
+        Ok(self)
     }
 
     /// Returns the type of a column, if one is given.
@@ -217,6 +244,10 @@ impl GivenTypes {
 
     /// Refuses types of columns that are not there.
     pub(crate) fn check<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
+        if !self.by_place.is_empty() {
+            let message = "the option `types` takes a list for CSV only; name the columns: types = {'a': 'INTEGER'}";
+            return Err(EngineError::InvalidOption { message: message.to_owned() });
+        }
         for (name, _, _) in &self.columns {
             if name != "*" && !names.clone().any(|own| own.eq_ignore_ascii_case(name)) {
                 let near = match nearest_name(name, names.clone()) {
@@ -230,6 +261,10 @@ impl GivenTypes {
         }
         Ok(())
     }
+}
+
+fn is_json_type(sql_type: &str) -> bool {
+    ["json", "jsonb"].iter().any(|json| sql_type.trim().eq_ignore_ascii_case(json))
 }
 
 /// Returns the parts of a text between separators that are in no quotes and in no parentheses.
@@ -364,8 +399,9 @@ mod tests {
         assert!(known_options(FileFormat::Csv, &given("ignore-errors")).unwrap().contains_key("ignore_errors"));
         let error = known_options(FileFormat::Csv, &given("delimeter")).unwrap_err().to_string();
         assert!(error.starts_with("unknown option `delimeter`; did you mean `delimiter`?"), "{error}");
-        let error = known_options(FileFormat::Csv, &given("decimal_separator")).unwrap_err().to_string();
-        assert!(error.contains("CAST(replace(column, ',', '.') AS DOUBLE)"), "{error}");
+        assert!(known_options(FileFormat::Csv, &given("decimal")).unwrap().contains_key("decimal_separator"));
+        let error = known_options(FileFormat::Csv, &given("normalize_names")).unwrap_err().to_string();
+        assert!(error.contains("give the columns other names with AS"), "{error}");
         let error = known_options(FileFormat::Parquet, &given("skip")).unwrap_err().to_string();
         assert!(error.contains("parquet has none"), "{error}");
         let twice = BTreeMap::from([("sep".to_owned(), ",".to_owned()), ("delim".to_owned(), ";".to_owned())]);
@@ -380,6 +416,11 @@ mod tests {
         assert_eq!(types.of_column("at"), Some(&DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))));
         assert_eq!(types.of_column("other"), None);
         assert_eq!(GivenTypes::from_text("*=text").unwrap().of_column("other"), Some(&DataType::Utf8));
+        let listed = GivenTypes::from_text("[\"DATE\", \"json\"]").unwrap();
+        let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        let named = listed.clone().named(&names).unwrap();
+        assert_eq!((named.of_column("a"), named.of_column("c")), (Some(&DataType::Date32), None));
+        assert!(named.is_json("b") && listed.check(["a"].into_iter()).is_err() && listed.named(&names[..1]).is_err());
         assert_eq!(GivenTypes::from_text("{\"n\": \"INT\"}").unwrap().of_column("n"), Some(&DataType::Int32));
         for wrong in ["zip", "zip=", "zip=GEOMETRY", "{\"n\": 1}"] {
             assert_eq!(GivenTypes::from_text(wrong).unwrap_err().code(), "invalid_option", "{wrong}");

@@ -48,6 +48,12 @@ pub struct SourceReading {
     /// The encoding, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
+    /// What stands before the fractions of numbers, where it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal_separator: Option<String>,
+    /// What stands between thousands, where it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<String>,
     /// What means null, besides nothing.
     #[serde(default)]
     pub null: Vec<String>,
@@ -100,6 +106,8 @@ impl Display for SourceReading {
         parts.extend(self.comment.as_deref().map(|comment| format!("comments after {}", shown(comment))));
         parts.extend((self.skip > 0).then(|| counted(self.skip, "line skipped", "lines skipped")));
         parts.extend(self.encoding.as_deref().map(|encoding| format!("encoding {encoding}")));
+        parts.extend(self.decimal_separator.as_deref().map(|point| format!("decimal separator {}", shown(point))));
+        parts.extend(self.thousands.as_deref().map(|thousands| format!("{} between thousands", shown(thousands))));
         parts.extend((!self.null.is_empty()).then(|| format!("null is {}", self.null.join(", "))));
         parts.extend(
             (self.error_cells > 0)

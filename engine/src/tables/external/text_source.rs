@@ -122,13 +122,28 @@ fn packed_text(start: &[u8]) -> Option<&'static str> {
         _ if is_bzip2 => {
             Some("is compressed with bzip2; say so by the option compression = 'bzip2' or the ending .bz2")
         }
+        [b'P', b'K', 3, 4, rest @ ..] if is_workbook(rest) => {
+            Some("is a workbook of Excel or OpenDocument; read it by the format xlsx, or name it so: .xlsx, .ods")
+        }
         [b'P', b'K', 3, 4, ..] => Some("is a zip archive; unpack it first"),
+        [0xD0, 0xCF, 0x11, 0xE0, ..] => Some("is a document of Office before 2007; save it as .xlsx, or as CSV"),
+        [b'P', b'A', b'R', b'1', 0..=8 | 14..=31, ..] => {
+            Some("is Parquet; read it by the format parquet, or name it .parquet")
+        }
+        [b'A', b'R', b'R', b'O', b'W', b'1', 0, ..] => Some("is Arrow; read it by the format arrow, or name it .arrow"),
         // Before the mark of UTF-16, with which that of UTF-32 begins.
         [0xFF, 0xFE, 0, 0, ..] | [0, 0, 0xFE, 0xFF, ..] => {
             Some("is UTF-32 text, which is not read; convert it: iconv -f UTF-32 -t UTF-8 FILE > NEW_FILE")
         }
         _ => None,
     }
+}
+
+/// Returns whether the first bytes of an archive are those of a workbook: its parts have names of their own.
+fn is_workbook(start: &[u8]) -> bool {
+    const NAMES: [&[u8]; 3] =
+        [b"[Content_Types].xml", b"application/vnd.oasis.opendocument.spreadsheet", b"xl/workbook"];
+    NAMES.iter().any(|name| start.windows(name.len()).take(4096).any(|bytes| bytes == *name))
 }
 
 /// Text of another encoding as UTF-8.

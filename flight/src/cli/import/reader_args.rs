@@ -21,8 +21,8 @@ pub(in crate::cli) struct ReaderArgs {
     /// The first record is data
     #[arg(long)]
     no_header: bool,
-    /// What separates columns: one character, or \t
-    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
+    /// What separates columns: one to four bytes, or \t
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     delimiter: Option<String>,
     /// What quotes a field; empty: nothing does
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
@@ -36,7 +36,7 @@ pub(in crate::cli) struct ReaderArgs {
     /// Lines to skip at the beginning
     #[arg(long, value_name = "LINES")]
     skip: Option<u64>,
-    /// What a line that is a comment begins with
+    /// What a comment begins with, on a line of its own or behind the fields
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     comment: Option<String>,
     /// The texts that stand for null, separated by commas; empty: none but the empty one [default: NA, NULL and the like,
@@ -58,6 +58,12 @@ pub(in crate::cli) struct ReaderArgs {
     /// The format of timestamps: %d/%m/%Y %H:%M
     #[arg(long, value_name = "FORMAT")]
     timestamp_format: Option<String>,
+    /// What stands before the fractions of numbers: . or ,
+    #[arg(long, value_name = "CHAR")]
+    decimal_separator: Option<String>,
+    /// What stands between the thousands of numbers
+    #[arg(long, value_name = "CHAR")]
+    thousands: Option<String>,
     /// Set lines aside that cannot be read, in a table NAME_rejects: file, line, column, value, error
     #[arg(long)]
     ignore_errors: bool,
@@ -85,6 +91,8 @@ impl ReaderArgs {
             ("null_padding", flag(self.null_padding, "true")),
             ("date_format", self.date_format.clone()),
             ("timestamp_format", self.timestamp_format.clone()),
+            ("decimal_separator", self.decimal_separator.clone()),
+            ("thousands", self.thousands.clone()),
             ("ignore_errors", flag(self.ignore_errors, "true")),
             ("rejects", self.rejects.clone()),
         ];

@@ -38,9 +38,16 @@ impl CommaNumbers {
         const NOTHING: &str = "CAST(replace(column, ',', '') AS DOUBLE)";
         let note = match (self.decimal, self.grouped) {
             _ if !self.has_comma => return None,
-            (true, true) => format!("numbers with a comma, for the point ({POINT}) or between thousands ({NOTHING})"),
-            (true, false) => format!("numbers with a comma for the point; write {POINT}"),
-            (false, true) => format!("numbers with commas between thousands; write {NOTHING}"),
+            (true, true) => format!(
+                "numbers with a comma, for the point (decimal_separator, or {POINT}) or between thousands (thousands, or \
+                 {NOTHING})"
+            ),
+            (true, false) => {
+                format!("numbers with a comma for the point; say so with decimal_separator, or write {POINT}")
+            }
+            (false, true) => {
+                format!("numbers with commas between thousands; say so with thousands, or write {NOTHING}")
+            }
             (false, false) => return None,
         };
         Some(note)

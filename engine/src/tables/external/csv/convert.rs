@@ -1,5 +1,6 @@
 //! Values of CSV columns as arrays of their types.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -11,6 +12,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{DateTime, Datelike, NaiveTime, Timelike};
 
 use super::dates::{TemporalFormat, clock};
+use super::number_form::NumberForm;
 use super::rows::TextChunk;
 use crate::error::{EngineError, Result};
 
@@ -20,6 +22,8 @@ pub(crate) struct ColumnReading<'r> {
     pub data_type: &'r DataType,
     /// The format of its dates or timestamps.
     pub format: &'r TemporalFormat,
+    /// How its numbers are written.
+    pub numbers: NumberForm,
     /// What stands for null besides nothing.
     pub markers: &'r [String],
 }
@@ -32,7 +36,7 @@ pub(crate) struct ConvertedColumn {
 }
 
 /// Converts a column of a chunk. A value that is not of the type becomes null, and its row is `unfit`.
-pub(crate) fn convert(chunk: &TextChunk, column: usize, reading: &ColumnReading<'_>) -> Result<ConvertedColumn> {
+pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnReading<'_>) -> Result<ConvertedColumn> {
     let rows = chunk.rows();
     let is_null = |value: &str| value.is_empty() || reading.markers.iter().any(|marker| marker == value);
     let present = |row: usize| Some(chunk.value(row, column)).filter(|value| !is_null(value));
@@ -61,8 +65,12 @@ pub(crate) fn convert(chunk: &TextChunk, column: usize, reading: &ColumnReading<
         }};
     }
     let array: ArrayRef = match reading.data_type {
-        DataType::Int64 => Arc::new(typed!(Int64Array, |value: &str| value.parse::<i64>().ok())),
-        DataType::Float64 => Arc::new(typed!(Float64Array, |value: &str| value.parse::<f64>().ok())),
+        DataType::Int64 => {
+            Arc::new(typed!(Int64Array, |value: &str| reading.numbers.plain(value)?.parse::<i64>().ok()))
+        }
+        DataType::Float64 => {
+            Arc::new(typed!(Float64Array, |value: &str| reading.numbers.plain(value)?.parse::<f64>().ok()))
+        }
         DataType::Boolean => Arc::new(typed!(BooleanArray, boolean)),
         DataType::Date32 => Arc::new(typed!(Date32Array, |value: &str| {
             let date = reading.format.date(value)?;
@@ -82,7 +90,13 @@ pub(crate) fn convert(chunk: &TextChunk, column: usize, reading: &ColumnReading<
             Arc::new(typed!(TimestampNanosecondArray, read).with_timezone_opt(zone.clone()))
         }
         other => {
-            let text: StringArray = values.map(|value| value.map(|value| value.trim_matches(' '))).collect();
+            let written = |value: &'c str| match reading.numbers.plain(value.trim_matches(' ')) {
+                _ if !other.is_numeric() => Cow::Borrowed(value.trim_matches(' ')),
+                Some(plain) => plain,
+                // What is written in another form is not of the type.
+                None => Cow::Borrowed("?"),
+            };
+            let text: StringArray = values.map(|value| value.map(written)).collect();
             let options = CastOptions { safe: true, ..Default::default() };
             let array = cast_with_options(&text, other, &options).map_err(|_| EngineError::Unsupported {
                 what: format!("a column of type {other} from CSV"),

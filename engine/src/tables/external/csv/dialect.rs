@@ -11,12 +11,15 @@ use querent_catalog::FileFormat;
 
 use super::dates::TemporalFormat;
 use super::inference::GivenFormats;
-use super::records::CsvSyntax;
+use super::number_form::NumberForm;
+use super::records::{CsvSyntax, MAX_DELIMITER};
 use super::sniffer::{SniffedDialect, sniff};
 use crate::error::Result;
 use crate::tables::external::location::{LocatedFile, compression, compression_name, compression_of};
 use crate::tables::external::open;
-use crate::tables::external::reader_options::{GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options};
+use crate::tables::external::reader_options::{
+    COMMENT_ANYWHERE, GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options,
+};
 use crate::tables::external::text_source::{TextEncoding, open_text};
 
 /// The usual markers for null, unless the option `null_value` says otherwise.
@@ -35,6 +38,8 @@ pub(crate) struct CsvDialect {
     pub first_line: u64,
     /// Fields of a record; 0 before any file was seen.
     pub width: usize,
+    /// Whether the header names all columns but the first.
+    pub row_names: bool,
     /// Strings that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
     /// has one of them in a column of numbers, dates or the like.
     pub null_value: Option<String>,
@@ -50,6 +55,8 @@ pub(crate) struct CsvDialect {
     pub date_format: Option<String>,
     /// The same of timestamps.
     pub timestamp_format: Option<String>,
+    /// How numbers are written.
+    pub numbers: NumberForm,
     /// The encoding, if it is given.
     pub encoding: Option<TextEncoding>,
     /// The compression of the whole file.
@@ -61,15 +68,18 @@ pub(crate) struct CsvDialect {
 impl CsvDialect {
     /// Reads the dialect from options and, where they are silent, from the first file. Blocks.
     pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
-        let dialect = Self::given(options, first)?;
+        let mut dialect = Self::given(options, first)?;
+        dialect.syntax.comment_anywhere = dialect.comments_anywhere(dialect.is_given("comment"));
         let text = dialect.open(&first.path, open(first)?)?;
-        let SniffedDialect { syntax, skip, has_header, first_line, width } = sniff(&first.path, &dialect, text)?;
-        Ok(Self { syntax, skip, has_header, first_line, width, ..dialect })
+        let sniffed = sniff(&first.path, &dialect, text)?;
+        let SniffedDialect { syntax, skip, has_header, first_line, width, row_names } = sniffed;
+        Ok(Self { syntax, skip, has_header, first_line, width, row_names, ..dialect })
     }
 
     /// As [`Self::detect`], but reads no file where the options say what matters.
     pub(crate) fn from_options(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
-        let dialect = Self::given(options, first)?;
+        let mut dialect = Self::given(options, first)?;
+        dialect.syntax.comment_anywhere = dialect.comments_anywhere(false);
         let is_complete = ["has_header", "delimiter", "quote"].iter().all(|option| dialect.is_given(option));
         if is_complete { Ok(dialect) } else { Self::detect(options, first) }
     }
@@ -77,11 +87,19 @@ impl CsvDialect {
     fn given(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
         let given = known_options(FileFormat::Csv, options)?;
         let mut dialect = Self {
-            syntax: CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None },
+            syntax: CsvSyntax {
+                delimiter: b',',
+                delimiter_rest: [0; MAX_DELIMITER - 1],
+                quote: Some(b'"'),
+                escape: None,
+                comment: None,
+                comment_anywhere: false,
+            },
             skip: 0,
             has_header: true,
             first_line: 0,
             width: 0,
+            row_names: false,
             null_value: given.get("null_value").cloned(),
             null_padding: false,
             skip_blank: false,
@@ -89,6 +107,7 @@ impl CsvDialect {
             types: GivenTypes::default(),
             date_format: given.get("date_format").cloned(),
             timestamp_format: given.get("timestamp_format").cloned(),
+            numbers: NumberForm::default(),
             encoding: None,
             compression: compression_of(&first.path),
             given: given.clone(),
@@ -96,7 +115,9 @@ impl CsvDialect {
         for (name, value) in &given {
             match name.as_str() {
                 "has_header" => dialect.has_header = boolean_option(name, value)?,
-                "delimiter" => dialect.syntax.delimiter = one_byte(name, value)?,
+                "delimiter" => {
+                    (dialect.syntax.delimiter, dialect.syntax.delimiter_rest) = delimiter_bytes(name, value)?;
+                }
                 "quote" => dialect.syntax.quote = no_or_one_byte(name, value)?,
                 "escape" => dialect.syntax.escape = no_or_one_byte(name, value)?,
                 "comment" => dialect.syntax.comment = no_or_one_byte(name, value)?,
@@ -105,6 +126,11 @@ impl CsvDialect {
                 }
                 "date_format" | "timestamp_format" => check_format(name, value)?,
                 SKIP_BLANK => dialect.skip_blank = boolean_option(name, value)?,
+                "decimal_separator" => match value.as_str() {
+                    "," | "." => dialect.numbers.point = one_byte(name, value)?,
+                    _ => return Err(bad_option(name, value, "a point or a comma")),
+                },
+                "thousands" => dialect.numbers.thousands = no_or_one_byte(name, value)?,
                 "null_padding" => dialect.null_padding = boolean_option(name, value)?,
                 "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
                 "types" => dialect.types = GivenTypes::from_text(value)?,
@@ -118,13 +144,28 @@ impl CsvDialect {
                 _ => {}
             }
         }
+        if let Some(thousands) = dialect.numbers.thousands
+            && (thousands == dialect.numbers.point || thousands.is_ascii_alphanumeric() || thousands == b'-')
+        {
+            let expected = "a character that is no letter, digit, hyphen or decimal_separator";
+            return Err(bad_option("thousands", &char::from(thousands).to_string(), expected));
+        }
         Ok(dialect)
     }
 
-    /// Returns the formats of dates that are given.
+    /// Returns whether comments may stand behind the fields of a record: as was found before, or as `otherwise` says.
+    fn comments_anywhere(&self, otherwise: bool) -> bool {
+        self.given.get(COMMENT_ANYWHERE).map_or(otherwise, |written| written == "true")
+    }
+
+    /// Returns the formats of dates and numbers that are given.
     pub(super) fn given_formats(&self) -> GivenFormats {
         let format = |text: &Option<String>| text.as_deref().map(TemporalFormat::from_text);
-        GivenFormats { date: format(&self.date_format), timestamp: format(&self.timestamp_format) }
+        GivenFormats {
+            date: format(&self.date_format),
+            timestamp: format(&self.timestamp_format),
+            numbers: self.numbers,
+        }
     }
 
     /// Returns the dialect of the lines below a first one that names the delimiter.
@@ -132,6 +173,7 @@ impl CsvDialect {
         let mut below = self.clone();
         below.given.insert("delimiter".to_owned(), char::from(delimiter).to_string());
         below.syntax.delimiter = delimiter;
+        below.syntax.delimiter_rest = [0; MAX_DELIMITER - 1];
         below.skip += 1;
         below
     }
@@ -148,10 +190,13 @@ impl CsvDialect {
         options.remove("rejects");
         let text = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string()).unwrap_or_default();
         options.insert("has_header".to_owned(), self.has_header.to_string());
-        options.insert("delimiter".to_owned(), text(Some(self.syntax.delimiter)));
+        options.insert("delimiter".to_owned(), self.syntax.delimiter_text());
         options.insert("quote".to_owned(), text(self.syntax.quote));
         options.insert("escape".to_owned(), text(self.syntax.escape));
         options.insert("comment".to_owned(), text(self.syntax.comment));
+        if self.syntax.comment.is_some() {
+            options.insert(COMMENT_ANYWHERE.to_owned(), self.syntax.comment_anywhere.to_string());
+        }
         options.insert("skip".to_owned(), self.skip.to_string());
         if let Some(null_value) = &self.null_value {
             options.insert("null_value".to_owned(), null_value.clone());
@@ -187,6 +232,23 @@ pub(crate) fn null_markers(given: Option<&str>) -> Vec<String> {
     match given {
         Some(value) => value.split(',').filter(|marker| !marker.is_empty()).map(str::to_owned).collect(),
         None => NULL_MARKERS.map(str::to_owned).to_vec(),
+    }
+}
+
+/// Reads a delimiter: its first byte, and the others.
+fn delimiter_bytes(name: &str, value: &str) -> Result<(u8, [u8; MAX_DELIMITER - 1])> {
+    let mut rest = [0; MAX_DELIMITER - 1];
+    if value == "\\t" || value == "tab" {
+        return Ok((b'\t', rest));
+    }
+    match value.as_bytes() {
+        [first, others @ ..] if others.len() < MAX_DELIMITER && !value.contains(['\n', '\r', '\0', '"']) => {
+            for (place, byte) in rest.iter_mut().zip(others) {
+                *place = *byte;
+            }
+            Ok((*first, rest))
+        }
+        _ => Err(bad_option(name, value, "one to four bytes, such as ; or ||, or \\t for a tab")),
     }
 }
 

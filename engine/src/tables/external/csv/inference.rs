@@ -11,12 +11,14 @@ use arrow::datatypes::{DataType, TimeUnit};
 use super::comma_numbers::CommaNumbers;
 use super::dates::{TemporalFormat, format_of_order, orders};
 use super::kinds::{ValueKinds, kind, kinds_of};
+use super::number_form::NumberForm;
 
-/// The formats of dates and timestamps that somebody gave for all columns.
+/// The formats of dates, timestamps and numbers that somebody gave for all columns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct GivenFormats {
     pub date: Option<TemporalFormat>,
     pub timestamp: Option<TemporalFormat>,
+    pub numbers: NumberForm,
 }
 
 /// What is known of a column after some of its values.
@@ -106,7 +108,7 @@ impl ColumnInference {
             self.commas.update(value);
             return;
         }
-        let found = kinds_of(value);
+        let found = kinds_of(value, self.given.numbers);
         let were_numbers = self.kinds & (kind::INTEGER | kind::FLOAT) != 0;
         self.kinds &= found.kinds;
         if self.kinds == 0 && were_numbers {
@@ -150,6 +152,11 @@ impl ColumnInference {
         self.values > 0
     }
 
+    /// Returns whether every value is a date with or without a clock, in whichever order.
+    pub(super) fn is_temporal(&self) -> bool {
+        self.values > 0 && self.kinds & (kind::DATE | kind::TIMESTAMP | kind::ZONED) != 0
+    }
+
     /// Returns the column's type so far; a column without a value is text.
     pub(super) fn inferred(&self) -> InferredType {
         let text = InferredType::plain(DataType::Utf8);
@@ -184,7 +191,9 @@ impl ColumnInference {
         } else if is(kind::ZONED) {
             DataType::Timestamp(unit, Some("UTC".into()))
         } else {
-            return InferredType { note: self.commas.note(), ..text };
+            // Who says how numbers are written knows.
+            let note = self.commas.note().filter(|_| self.given.numbers.is_plain());
+            return InferredType { note, ..text };
         };
         match self.dates.format(&data_type) {
             Ok(format) => InferredType { data_type, format: Some(format), note: None },

@@ -2,6 +2,7 @@
 //! plus sign or more digits than the type has make it text.
 
 use super::dates::{DateNumbers, clock, offset};
+use super::number_form::NumberForm;
 
 /// Kinds of values, one bit each.
 pub(super) mod kind {
@@ -49,15 +50,16 @@ impl ValueKinds {
 }
 
 /// Returns what a value can be; spaces around it do not matter.
-pub(super) fn kinds_of(value: &str) -> ValueKinds {
+pub(super) fn kinds_of(value: &str, numbers: NumberForm) -> ValueKinds {
     let value = value.trim_matches(' ');
     let Some(first) = value.as_bytes().first() else { return ValueKinds::default() };
+    let numeric = |value: &str| numbers.plain(value).map_or(0, |plain| number(&plain));
     match first {
-        b'0'..=b'9' => match number(value) {
+        b'0'..=b'9' => match numeric(value) {
             0 => temporal(value),
             kinds => ValueKinds::of_kinds(kinds),
         },
-        b'-' | b'.' => match number(value) {
+        b'-' | b'.' | b',' => match numeric(value) {
             0 => word(value),
             kinds => ValueKinds::of_kinds(kinds),
         },

@@ -3,19 +3,59 @@
 //! A field that begins with a quote and is not well quoted (`"x"y`) is taken as it stands, quotes and all, rather than
 //! repaired: what a record's fields hold is what the file holds.
 
-use memchr::{memchr2, memchr3};
+use memchr::{memchr, memchr2, memchr3};
+
+/// The most bytes of a delimiter.
+pub(crate) const MAX_DELIMITER: usize = 4;
 
 /// The characters that structure a CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CsvSyntax {
-    /// Between fields.
+    /// Between fields: the first byte of what stands there.
     pub delimiter: u8,
+    /// Its other bytes, up to the first zero.
+    pub delimiter_rest: [u8; MAX_DELIMITER - 1],
     /// Around fields. `None`: no field is quoted.
     pub quote: Option<u8>,
     /// Before a quote inside of a quoted field. `None`: quotes are doubled there.
     pub escape: Option<u8>,
     /// At the start of a line that is no record.
     pub comment: Option<u8>,
+    /// Whether the rest of a record behind that character is a comment too, unless it is quoted.
+    pub comment_anywhere: bool,
+}
+
+impl CsvSyntax {
+    /// Returns what stands between fields.
+    pub(crate) fn delimiter_text(&self) -> String {
+        let mut bytes = vec![self.delimiter];
+        bytes.extend_from_slice(self.behind_delimiter());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Returns the bytes of the delimiter behind its first.
+    fn behind_delimiter(&self) -> &[u8] {
+        let length = self.delimiter_rest.iter().take_while(|byte| **byte != 0).count();
+        self.delimiter_rest.get(..length).unwrap_or_default()
+    }
+
+    /// Returns whether a delimiter or a line break stands at this place; `None`: more of the text is needed.
+    fn ends_field(&self, input: &[u8], at: usize, is_last: bool) -> Option<bool> {
+        match input.get(at) {
+            Some(b'\n' | b'\r') => Some(true),
+            Some(byte) if *byte == self.delimiter => {
+                let (found, expected) = (input.get(at + 1..).unwrap_or_default(), self.behind_delimiter());
+                let is_cut = found.len() < expected.len() && !is_last && expected.starts_with(found);
+                (!is_cut).then(|| found.starts_with(expected))
+            }
+            _ => Some(false),
+        }
+    }
+
+    /// Returns what begins a comment behind the fields of a record.
+    fn inner_comment(&self) -> Option<u8> {
+        self.comment.filter(|_| self.comment_anywhere)
+    }
 }
 
 /// The fields of records, one after the other.
@@ -130,18 +170,24 @@ fn fields_of_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fields: &mu
             Quoted::No { malformed } => {
                 extent.malformed += u32::from(malformed);
                 let rest = input.get(at..).unwrap_or_default();
-                let length = match memchr3(syntax.delimiter, b'\n', b'\r', rest) {
-                    Some(length) => length,
-                    None if is_last => rest.len(),
-                    None => return Parsed::Partial,
-                };
+                let Some(length) = unquoted_length(syntax, rest, is_last) else { return Parsed::Partial };
+                let field = rest.get(..length).unwrap_or_default();
+                let comment = syntax.inner_comment().and_then(|comment| memchr(comment, field));
+                let length = comment.unwrap_or(length);
                 fields.text.extend_from_slice(rest.get(..length).unwrap_or_default());
                 at + length
             }
         };
         fields.ends.push(fields.text.len());
         match input.get(at) {
-            Some(byte) if *byte == syntax.delimiter => at += 1,
+            Some(byte) if *byte == syntax.delimiter => at += 1 + syntax.behind_delimiter().len(),
+            Some(byte) if syntax.inner_comment() == Some(*byte) => match line_end(input, at, is_last) {
+                Some(end) => {
+                    extent.bytes = end;
+                    return Parsed::Record(extent);
+                }
+                None => return Parsed::Partial,
+            },
             None => {
                 extent.bytes = at;
                 return Parsed::Record(extent);
@@ -157,6 +203,20 @@ fn fields_of_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fields: &mu
         if at == input.len() && !is_last {
             return Parsed::Partial;
         }
+    }
+}
+
+/// Returns the bytes of an unquoted field. `None`: more of the text is needed.
+fn unquoted_length(syntax: &CsvSyntax, input: &[u8], is_last: bool) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let Some(found) = memchr3(syntax.delimiter, b'\n', b'\r', input.get(from..)?) else {
+            return is_last.then_some(input.len());
+        };
+        if syntax.ends_field(input, from + found, is_last)? {
+            return Some(from + found);
+        }
+        from += found + 1;
     }
 }
 
@@ -220,16 +280,23 @@ fn quoted_field(syntax: &CsvSyntax, input: &[u8], start: usize, is_last: bool, t
             next += 1;
         }
         match input.get(next) {
-            Some(byte) if *byte == syntax.delimiter || *byte == b'\n' || *byte == b'\r' => {}
+            Some(byte) if syntax.inner_comment() == Some(*byte) => {}
             None if is_last => {}
             None => {
                 text.truncate(length_before);
                 return Quoted::Partial;
             }
-            Some(_) => {
-                text.truncate(length_before);
-                return Quoted::No { malformed: true };
-            }
+            Some(_) => match syntax.ends_field(input, next, is_last) {
+                Some(true) => {}
+                Some(false) => {
+                    text.truncate(length_before);
+                    return Quoted::No { malformed: true };
+                }
+                None => {
+                    text.truncate(length_before);
+                    return Quoted::Partial;
+                }
+            },
         }
         return Quoted::Closed { next, lines: line_breaks(content) };
     }
@@ -269,7 +336,14 @@ pub(crate) fn line_breaks(text: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const COMMAS: CsvSyntax = CsvSyntax { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
+    const COMMAS: CsvSyntax = CsvSyntax {
+        delimiter: b',',
+        delimiter_rest: [0; 3],
+        quote: Some(b'"'),
+        escape: None,
+        comment: None,
+        comment_anywhere: false,
+    };
 
     fn records(syntax: &CsvSyntax, text: &str) -> Vec<Vec<String>> {
         let mut input = text.as_bytes();
@@ -310,6 +384,14 @@ mod tests {
         assert_eq!(records(&escaped, "\"a \\\"b\\\" \\\\ \\n\",1\n"), [["a \"b\" \\ \\n", "1"]]);
         let commented = CsvSyntax { comment: Some(b'#'), ..COMMAS };
         assert_eq!(records(&commented, "# x\n1,#2\n  # y\n"), [["1", "#2"]]);
+        let cut = CsvSyntax { comment_anywhere: true, ..commented };
+        assert_eq!(records(&cut, "1,2#3,4\n\"#\",\"x\" # y\n5,6"), [["1", "2"], ["#", "x"], ["5", "6"]]);
+        let bars = CsvSyntax { delimiter: b'|', delimiter_rest: [b'|', 0, 0], ..COMMAS };
+        assert_eq!(bars.delimiter_text(), "||");
+        assert_eq!(
+            records(&bars, "a|b||c\n\"x||y\"||\"z\"\n1||\n||2"),
+            [["a|b", "c"], ["x||y", "z"], ["1", ""], ["", "2"]]
+        );
         let unquoted = CsvSyntax { quote: None, ..COMMAS };
         assert_eq!(records(&unquoted, "\"a,b\"\n"), [["\"a", "b\""]]);
     }
@@ -321,6 +403,11 @@ mod tests {
         for length in 0..text.len() {
             assert_eq!(parse_record(&COMMAS, &text[..length], false, &mut fields), Parsed::Partial, "{length}");
             assert!(fields.ends.is_empty() && fields.text.is_empty());
+        }
+        let bars = CsvSyntax { delimiter: b'|', delimiter_rest: [b'|', 0, 0], ..COMMAS };
+        let divided = b"a||\"b\"||c\n";
+        for length in 0..divided.len() {
+            assert_eq!(parse_record(&bars, &divided[..length], false, &mut fields), Parsed::Partial, "{length}");
         }
         let Parsed::Record(extent) = parse_record(&COMMAS, text, false, &mut fields) else { panic!() };
         assert_eq!((extent.bytes, extent.lines, extent.quoted), (text.len(), 2, 1));

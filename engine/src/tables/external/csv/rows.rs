@@ -162,8 +162,9 @@ impl CsvRows {
             return Ok(false);
         }
         let column = self.names.get(found.min(width - 1)).cloned();
-        let delimiter = char::from(self.reader.syntax.delimiter).to_string();
-        let detail = format!("{found} fields where {width} are expected");
+        let delimiter = self.reader.syntax.delimiter_text();
+        let most = if self.null_padding { "at most " } else { "" };
+        let detail = format!("{found} fields where {most}{width} are expected");
         self.reject(line, column.as_deref(), &record.join(&delimiter), detail)?;
         Ok(false)
     }
@@ -228,8 +229,14 @@ impl CsvRows {
 
 /// Returns where columns are in the records below a header; `None` unless it has just these, in another order.
 fn places_of(names: &[String], header: &FieldBuffer) -> Option<Arc<[usize]>> {
-    let written = (0..header.ends.len()).map(|index| String::from_utf8_lossy(header.field(index)).trim().to_owned());
-    let written = unique_names(&written.map(Some).collect::<Vec<_>>());
+    let mut written: Vec<Option<String>> = (0..header.ends.len())
+        .map(|index| Some(String::from_utf8_lossy(header.field(index)).trim().to_owned()))
+        .collect();
+    // A header may name all columns but the first.
+    if written.len() + 1 == names.len() && names.first().is_some_and(|name| name == "column_1") {
+        written.insert(0, None);
+    }
+    let written = unique_names(&written);
     if written.len() != names.len() || written == names {
         return None;
     }
@@ -245,7 +252,11 @@ pub(super) fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &
          aside"
             .to_owned()
     } else if error.contains("fields where") {
-        let padding = if is_short(error) { "null_padding reads missing fields as null, " } else { "" };
+        let padding = match is_short(error) {
+            _ if error.contains("at most") => "",
+            true => "null_padding reads missing fields as null, ",
+            false => "null_padding makes columns of them, ",
+        };
         format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields")
     } else if error.starts_with("expected") {
         format!(", found `{}`", shortened(value))
@@ -357,15 +368,20 @@ pub(crate) fn first_record(
     }
 }
 
-/// The names of a file's columns: of its header, made unique, or `column_1` and so on.
+/// The names of a file's columns: of its header, made unique, or `column_1` and so on, as is the first where R wrote the names
+/// of rows below no name.
 pub(crate) fn column_names(
     path: &Path,
     dialect: &CsvDialect,
     source: impl Read + Send + 'static,
 ) -> Result<Vec<String>> {
     let record = first_record(path, dialect, source)?;
-    let width = if dialect.width > 0 { dialect.width } else { record.len() };
-    let written = |index: usize| record.get(index).filter(|_| dialect.has_header).map(|name| name.trim().to_owned());
+    let width = if dialect.width > 0 { dialect.width } else { record.len() + usize::from(dialect.row_names) };
+    let unnamed = usize::from(dialect.row_names && record.len() + 1 == width);
+    let written = |index: usize| {
+        let name = index.checked_sub(unnamed).and_then(|index| record.get(index));
+        name.filter(|_| dialect.has_header).map(|name| name.trim().to_owned())
+    };
     let names = unique_names(&(0..width).map(written).collect::<Vec<_>>());
     if names.is_empty() {
         return Err(bad_line(path, None, None, "no columns in the first line".to_string()));

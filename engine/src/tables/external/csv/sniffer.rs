@@ -4,6 +4,7 @@
 //! It differs where DuckDB's choice hides something: a few ragged records are an error that names them, not one wide column,
 //! and a first record of text is data where its values occur again below.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
@@ -25,8 +26,12 @@ const SAMPLE_RECORDS: usize = 2_048;
 const DELIMITERS: [u8; 4] = *b",|;\t";
 /// The share of records of one width that makes a delimiter one, where the first record has the width.
 const LEAST_CONSISTENT: f64 = 0.6;
+/// The same where records of another width are to be set aside.
+const LEAST_KEPT: f64 = 0.3;
 /// The same where other lines come first.
 const LEAST_BELOW_NOTES: f64 = 0.9;
+/// So many rows say enough that a single one with a word of the first record is no reason to take that for data.
+const FEW_ROWS: usize = 20;
 /// Of so many bytes one may be zero in text.
 const MOST_NULS: usize = 10;
 /// A delimiter for files of one column that hold every usual one: a character that no text has.
@@ -41,6 +46,8 @@ pub(super) struct SniffedDialect {
     /// The line of the first record, from 1.
     pub first_line: u64,
     pub width: usize,
+    /// Whether the header has no name for the first column.
+    pub row_names: bool,
 }
 
 /// Finds what the dialect's options leave open. Blocks.
@@ -75,6 +82,15 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
         };
         return Err(bad_line(path, None, None, detail.to_owned()));
     }
+    let is_without_header = dialect.is_given("has_header") && !dialect.has_header;
+    if !dialect.is_given("skip")
+        && !is_without_header
+        && let Some(lines_above) = header_above_row_names(&best, text, sample.is_whole, dialect)
+    {
+        let (skip, first_line) = (dialect.skip, dialect.skip + lines_above + 1);
+        let (syntax, width) = (best.syntax, best.width);
+        return Ok(SniffedDialect { syntax, skip, has_header: true, first_line, width, row_names: true });
+    }
     let notes = if dialect.is_given("skip") { 0 } else { best.notes };
     let start = start + sample_after(text, notes, sample.is_whole);
     let text = sample.text.get(start..).unwrap_or_default();
@@ -82,8 +98,48 @@ pub(super) fn sniff(path: &Path, dialect: &CsvDialect, text: Box<dyn BufRead + S
         true => dialect.has_header,
         false => has_header(&best.syntax, text, sample.is_whole, best.width, dialect),
     };
-    let first_line = dialect.skip + best.first_line;
-    Ok(SniffedDialect { syntax: best.syntax, skip: dialect.skip + notes, has_header, first_line, width: best.width })
+    let (skip, first_line) = (dialect.skip + notes, dialect.skip + best.first_line);
+    let (syntax, width) = (best.syntax, best.width);
+    Ok(SniffedDialect { syntax, skip, has_header, first_line, width, row_names: false })
+}
+
+/// Returns the lines above a header that names all columns but the first, as R writes one above the names of rows and pandas
+/// reads it; `None` where there is none.
+fn header_above_row_names(best: &Candidate, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> Option<u64> {
+    if best.notes == 0 || best.ragged > 0 || best.width < 3 {
+        return None;
+    }
+    let mut fields = FieldBuffer::default();
+    let (mut at, mut lines_above) = (0, 0);
+    loop {
+        match parse_record(&best.syntax, text.get(at..).unwrap_or_default(), is_whole, &mut fields) {
+            Parsed::Record(extent) => {
+                at += extent.bytes;
+                break;
+            }
+            Parsed::Blank(extent) | Parsed::Comment(extent) => {
+                at += extent.bytes;
+                lines_above += extent.lines;
+            }
+            Parsed::Unclosed | Parsed::Partial | Parsed::End => return None,
+        }
+    }
+    let names: Vec<String> = (0..fields.ends.len())
+        .map(|index| String::from_utf8_lossy(fields.field(index)).trim().to_lowercase())
+        .collect();
+    let are_names = names.iter().all(|name| !name.is_empty() && !is_numeric(name));
+    let distinct: HashSet<&String> = names.iter().collect();
+    // Nothing but blank lines stands between it and the table.
+    let between = text.get(at..sample_after(text, best.notes, is_whole)).unwrap_or_default();
+    let is_directly_above = between.iter().all(u8::is_ascii_whitespace);
+    if names.len() + 1 != best.width || !are_names || distinct.len() != names.len() || !is_directly_above {
+        return None;
+    }
+    let below = text.get(at..).unwrap_or_default();
+    let rows = rows_of(&best.syntax, below, is_whole, best.width);
+    let row_names: HashSet<&String> = rows.iter().filter_map(|row| row.first()).collect();
+    let has_names = row_names.len() == rows.len() && !row_names.iter().any(|name| name.is_empty());
+    (has_names && !has_header(&best.syntax, below, is_whole, best.width, dialect)).then_some(lines_above)
 }
 
 /// Returns the delimiter that the first line names, as `sep=;`: spreadsheets write and read it so.
@@ -130,6 +186,8 @@ struct Candidate {
     ragged: usize,
     /// The share of the records that have the width.
     consistent: f64,
+    /// The share that they need.
+    least: f64,
     quoted: u64,
     malformed: u64,
     /// The line of a quoted field that does not end.
@@ -152,7 +210,7 @@ impl Candidate {
     fn is_acceptable(&self) -> bool {
         let consistent = (self.consistent * self.records as f64).round() as usize;
         let is_clear = match self.notes {
-            0 => self.consistent >= LEAST_CONSISTENT,
+            0 => self.consistent >= self.least,
             _ => {
                 let below = consistent as f64 / (consistent + self.ragged).max(1) as f64;
                 below >= LEAST_BELOW_NOTES && consistent >= 2
@@ -178,14 +236,17 @@ impl Candidate {
 
 fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text: &[u8]) -> Candidate {
     let prefers_tabs = CsvDialect::prefers_tabs(path);
-    let best = |comment: Option<u8>| {
+    // What is the point of numbers separates columns only where the numbers are quoted.
+    let point = dialect.numbers.point;
+    let is_tried = |delimiter: &u8| *delimiter != point || text.contains(&b'"');
+    let best = |comment: Option<u8>, comment_anywhere: bool| {
         let delimiters: Vec<u8> = match dialect.is_given("delimiter") {
             true => vec![dialect.syntax.delimiter],
-            false => DELIMITERS.to_vec(),
+            false => DELIMITERS.into_iter().filter(is_tried).collect(),
         };
         let mut best: Option<Candidate> = None;
         for delimiter in delimiters {
-            let syntax = CsvSyntax { delimiter, comment, ..dialect.syntax };
+            let syntax = CsvSyntax { delimiter, comment, comment_anywhere, ..dialect.syntax };
             let mut candidate = best_quoted(dialect, syntax, text, sample.is_whole);
             if candidate.is_perfect() {
                 candidate.typed = typed_columns(&candidate, text, sample.is_whole, dialect);
@@ -194,17 +255,24 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
                 best = Some(candidate);
             }
         }
-        let mut best = best.unwrap_or_else(|| measure(dialect.syntax, text, sample.is_whole));
+        let mut best = best.unwrap_or_else(|| measure(dialect, dialect.syntax, text, sample.is_whole));
         if !dialect.is_given("delimiter") && !best.is_acceptable() {
             best = single_column(dialect, best.syntax, text, sample.is_whole);
         }
         best
     };
-    let plain = best(dialect.syntax.comment);
+    let plain = best(dialect.syntax.comment, dialect.syntax.comment_anywhere);
     if dialect.is_given("comment") || plain.is_perfect() || !has_comment_lines(text) {
         return plain;
     }
-    let commented = best(Some(b'#'));
+    let commented = best(Some(b'#'), false);
+    if !commented.is_perfect() {
+        // Comments behind records are told from values by the widths of all of them.
+        let cut = best(Some(b'#'), true);
+        if cut.is_perfect() {
+            return cut;
+        }
+    }
     let explains = (commented.is_perfect() || commented.width == 1 && plain.width == 1 || !plain.is_acceptable())
         && commented.ragged <= plain.ragged;
     // The last line of a block that begins with `#` may be the header, as in files of genomes.
@@ -221,15 +289,16 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
 }
 
 fn has_comment_lines(text: &[u8]) -> bool {
-    text.first() == Some(&b'#') || text.windows(2).any(|pair| matches!(pair, b"\n#" | b"\r#"))
+    let begins = |line: &[u8]| line.iter().find(|byte| **byte != b' ') == Some(&b'#');
+    text.split(|byte| matches!(byte, b'\n' | b'\r')).any(begins)
 }
 
 /// Returns the candidate of a delimiter with the quote and the escape that fit best.
 fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     if dialect.is_given("quote") && dialect.is_given("escape") {
-        return measure(syntax, text, is_whole);
+        return measure(dialect, syntax, text, is_whole);
     }
-    let double = measure(syntax, text, is_whole);
+    let double = measure(dialect, syntax, text, is_whole);
     let uses_double = double.quoted > 0 || double.malformed > 0 || double.unclosed.is_some();
     let mut others = Vec::new();
     if !double.is_well_quoted() && !dialect.is_given("escape") {
@@ -238,6 +307,9 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
     if !dialect.is_given("quote") {
         if !uses_double || !double.is_perfect() {
             others.push(CsvSyntax { quote: Some(b'\''), ..syntax });
+            if !dialect.is_given("escape") {
+                others.push(CsvSyntax { quote: Some(b'\''), escape: Some(b'\\'), ..syntax });
+            }
         }
         if double.unclosed.is_some() || double.malformed > double.quoted {
             others.push(CsvSyntax { quote: None, ..syntax });
@@ -245,7 +317,7 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
     }
     let mut best = double;
     for other in others {
-        let candidate = measure(other, text, is_whole);
+        let candidate = measure(dialect, other, text, is_whole);
         let is_single = other.quote == Some(b'\'');
         // Apostrophes are quotes only where they quote.
         let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
@@ -265,14 +337,14 @@ fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole:
     let has_apostrophes = !dialect.is_given("quote") && found.syntax.quote == Some(b'\'');
     if has_apostrophes && (found.quoted as usize) < found.records.div_ceil(2) {
         // A few of them among lines of text quote nothing.
-        let plain = CsvSyntax { delimiter, comment: syntax.comment, ..dialect.syntax };
-        found = measure(plain, text, is_whole);
+        let plain = CsvSyntax { quote: dialect.syntax.quote, escape: dialect.syntax.escape, delimiter, ..syntax };
+        found = measure(dialect, plain, text, is_whole);
     }
     Candidate { width: 1, notes: 0, ..found }
 }
 
 /// Measures how well a syntax explains a text.
-fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
+fn measure(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
     // Of each record: its line, its fields, and those up to the last that is not empty.
     let mut shapes: Vec<(u64, usize, usize)> = Vec::new();
     let mut fields = FieldBuffer::default();
@@ -321,6 +393,7 @@ fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
             notes: if start == Some(0) { 0 } else { first_line - 1 },
             ragged: below.len() - fitting + if is_noted { 0 } else { above.len() },
             consistent: fitting as f64 / shapes.len().max(1) as f64,
+            least: if dialect.ignore_errors { LEAST_KEPT } else { LEAST_CONSISTENT },
             quoted,
             malformed,
             unclosed,
@@ -328,7 +401,27 @@ fn measure(syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Candidate {
         }
     };
     let (by_first, by_most) = (candidate(first), candidate(most_frequent(&shapes)));
-    if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first }
+    let best = if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first };
+    if dialect.null_padding { padded(best, &shapes) } else { best }
+}
+
+/// Returns a candidate as wide as its widest record: what the others lack is null. `shapes` are the records' lines, fields, and
+/// fields up to the last that is not empty.
+fn padded(candidate: Candidate, shapes: &[(u64, usize, usize)]) -> Candidate {
+    let notes = if candidate.is_acceptable() { candidate.notes } else { 0 };
+    let below: Vec<_> = shapes.iter().filter(|(line, _, _)| *line > notes).collect();
+    let Some((first_line, names, _)) = below.first().copied() else { return candidate };
+    let widest = below.iter().map(|(_, _, filled)| *filled).max().unwrap_or_default();
+    // Lines without a delimiter say nothing for it.
+    let divided = below.iter().filter(|(_, count, _)| *count > 1).count();
+    Candidate {
+        width: widest.max(*names),
+        first_line: *first_line,
+        notes,
+        ragged: 0,
+        consistent: divided as f64 / shapes.len().max(1) as f64,
+        ..candidate
+    }
 }
 
 /// Returns the number of fields that the most records have; of equally many, that of the first record or the larger.
@@ -362,8 +455,8 @@ fn rows_of(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize) -> Vec
     rows
 }
 
-/// Returns the types of the columns over all records but the first; `None` where no record has a value.
-fn types_below(rows: &[Vec<String>], width: usize, dialect: &CsvDialect) -> Vec<Option<DataType>> {
+/// Returns what is known of the columns from all records but the first.
+fn columns_below(rows: &[Vec<String>], width: usize, dialect: &CsvDialect) -> Vec<ColumnInference> {
     let markers = dialect.null_markers();
     let mut columns = vec![ColumnInference::new(dialect.given_formats()); width];
     let below = if rows.len() > 1 { 1 } else { 0 };
@@ -372,42 +465,53 @@ fn types_below(rows: &[Vec<String>], width: usize, dialect: &CsvDialect) -> Vec<
             column.update(value, &markers);
         }
     }
-    columns.iter().map(|column| column.has_values().then(|| column.inferred().data_type)).collect()
+    columns
 }
 
-/// Returns whether a column has another type than text.
-fn is_typed(found: &Option<DataType>) -> bool {
-    found.as_ref().is_some_and(|found| *found != DataType::Utf8)
+/// Returns whether a column has another type than text, or would have one if the order of its dates were known.
+fn is_typed(column: &ColumnInference) -> bool {
+    column.has_values() && (column.inferred().data_type != DataType::Utf8 || column.is_temporal())
 }
 
 fn typed_columns(candidate: &Candidate, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> usize {
     let rows = rows_of(&candidate.syntax, text, is_whole, candidate.width);
-    types_below(&rows, candidate.width, dialect).iter().filter(|found| is_typed(found)).count()
+    columns_below(&rows, candidate.width, dialect).iter().filter(|column| is_typed(column)).count()
 }
 
 /// Returns whether the first record names the columns.
 fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize, dialect: &CsvDialect) -> bool {
     let rows = rows_of(syntax, text, is_whole, width);
-    let types = types_below(&rows, width, dialect);
+    let columns = columns_below(&rows, width, dialect);
     let Some((first, below)) = rows.split_first() else { return true };
     if first.iter().all(String::is_empty) {
         return true;
     }
-    if types.iter().any(is_typed) {
-        let is_value = |(index, (value, found)): (usize, (&String, &Option<DataType>))| match found {
-            // Half of the words, or of the orders of a date, says nothing by itself.
-            Some(DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _)) => {
-                value.is_empty() && width > 1 || !is_numeric(value) && is_like_those_below(&rows, index, dialect)
-            }
-            Some(found) => value.is_empty() && width > 1 || could_be(value, found, dialect),
+    if columns.iter().any(is_typed) {
+        let is_value = |index: usize, value: &str, column: &ColumnInference| match column.inferred().data_type {
             // What stands above nothing is a name.
-            None => value.is_empty(),
+            _ if !column.has_values() => false,
+            // Half of the words, or of the orders of a date, says nothing by itself.
+            DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _) => {
+                !is_numeric(value) && is_like_those_below(&rows, index, dialect)
+            }
+            DataType::Utf8 if column.is_temporal() => is_like_those_below(&rows, index, dialect),
+            found => could_be(value, &found, dialect),
         };
-        return !first.iter().zip(&types).enumerate().all(is_value);
+        let markers = dialect.null_markers();
+        let cells = || first.iter().zip(&columns).enumerate();
+        // What stands for null may be a name too, where nothing beside it is a value.
+        let has_value = cells().any(|(index, (value, column))| {
+            is_typed(column) && !value.is_empty() && !markers.contains(value) && is_value(index, value, column)
+        });
+        return !cells().all(|(index, (value, column))| {
+            value.is_empty() || has_value && markers.contains(value) || is_value(index, value, column)
+        });
     }
-    // All is text. Names of columns are no numbers, and most of them are not among the values.
+    // All is text. Names of columns are no numbers, and most of them are not among the values; a list of words may have one
+    // of them.
     let recurs = |(index, value): &(usize, &String)| {
-        !value.is_empty() && below.iter().any(|row| row.get(*index) == Some(*value) && row != first)
+        let found = below.iter().filter(|row| row.get(*index) == Some(*value) && *row != first).take(2).count();
+        !value.is_empty() && (found > 1 || found == 1 && below.len() < FEW_ROWS)
     };
     let recurring = first.iter().enumerate().filter(recurs).count();
     let are_values = recurring > 0 && recurring * 2 >= width;
@@ -434,7 +538,7 @@ fn is_like_those_below(rows: &[Vec<String>], index: usize, dialect: &CsvDialect)
         column.update(value, &markers);
         markers = dialect.null_markers();
     }
-    column.inferred().data_type != DataType::Utf8
+    is_typed(&column)
 }
 
 /// Returns whether a value can be one of a column of this type.
