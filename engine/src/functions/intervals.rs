@@ -111,6 +111,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     let months = f64::from(interval.months) * factor;
     let days = f64::from(interval.days) * factor + (months.fract() * 30.0);
+    // By the rounding of doubles 0.9 of a month is a little less than 27 days: what is whole days to a microsecond is days.
+    let whole = days.round();
+    let days = if ((days - whole) * MICROS_A_DAY as f64).abs() < 0.5 { whole } else { days };
     let nanoseconds = interval.nanoseconds as f64 * factor + days.fract() * NANOS_A_DAY;
     let fits = months.abs() < f64::from(i32::MAX) && days.abs() < f64::from(i32::MAX) && nanoseconds.abs() < 9e18;
     if !fits {
