@@ -252,7 +252,8 @@ fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
         return Ok((end.div_euclid(MICROS_A_DAY) - start.div_euclid(MICROS_A_DAY)) / 7);
     }
     if let Some(micros) = part.micros() {
-        return Ok(end.div_euclid(micros) - start.div_euclid(micros));
+        let (start, end) = (start.div_euclid(micros), end.div_euclid(micros));
+        return end.checked_sub(start).ok_or_else(|| invalid("the difference is beyond 64 bits".into()));
     }
     let (start, end) = (moment(start)?, moment(end)?);
     let number = |time: NaiveDateTime| {
@@ -273,7 +274,8 @@ fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
 /// Returns how many whole parts are between two times.
 fn complete(part: Part, start: i64, end: i64) -> Result<i64> {
     if let Some(micros) = part.micros() {
-        return Ok((end - start) / micros);
+        let whole = (i128::from(end) - i128::from(start)) / i128::from(micros);
+        return i64::try_from(whole).map_err(|_| invalid("the difference is beyond 64 bits".into()));
     }
     let (from, to) = (moment(start.min(end))?, moment(start.max(end))?);
     let mut months = i64::from(to.year() - from.year()) * 12 + i64::from(to.month()) - i64::from(from.month());

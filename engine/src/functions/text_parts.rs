@@ -138,7 +138,7 @@ fn slices(texts: &ArrayRef, starts: &ArrayRef, ends: &ArrayRef, rows: usize, is_
         let first = if starts.is_null(row) { 1 } else { position(starts.value(row)) };
         let last = if ends.is_null(row) { length } else { position(ends.value(row)) };
         let skipped = usize::try_from(first.max(1) - 1).unwrap_or(usize::MAX);
-        let count = usize::try_from(last - first.max(1) + 1).unwrap_or(0);
+        let count = usize::try_from(last.saturating_sub(first.max(1)).saturating_add(1)).unwrap_or(0);
         let is_outside = is_element && first < 1;
         found.push(Some(if is_outside { String::new() } else { text.chars().skip(skipped).take(count).collect() }));
     }

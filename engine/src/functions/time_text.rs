@@ -372,7 +372,8 @@ fn times(arrays: &[ArrayRef], rows: usize, null_where_wrong: bool) -> Result<Arr
                     false => list.value(row).as_string::<i32>().iter().flatten().map(str::to_owned).collect(),
                 }
             }
-            _ => arrays[1].as_string::<i32>().iter().nth(row).flatten().map(str::to_owned).into_iter().collect(),
+            _ if arrays[1].is_null(row) => Vec::new(),
+            _ => vec![arrays[1].as_string::<i32>().value(row).to_owned()],
         };
         if texts.is_null(row) || patterns.is_empty() {
             values.push(None);
