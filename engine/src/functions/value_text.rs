@@ -11,9 +11,10 @@ use arrow::datatypes::{
     TimestampNanosecondType,
 };
 use chrono::{DateTime, NaiveDateTime};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
+use super::dates::out_of_range;
 use super::definition::{Definition, invalid};
 use super::elapsed::intervals;
 
@@ -183,10 +184,6 @@ fn number_text(scientific: &str, plain: &dyn Display) -> String {
         // NaN and the infinities have no exponent.
         None => plain.to_string().to_lowercase(),
     }
-}
-
-fn out_of_range() -> DataFusionError {
-    invalid("the time is out of range".into())
 }
 
 fn shown(texts: &StringArray, row: usize) -> &str {
