@@ -15,6 +15,9 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 /// The function that `pack_all(true)` applies to its bag. No query can call it by this name.
 pub(crate) const WITHOUT_EMPTY: &str = "pack_all(true)";
 
+/// The most names of a path: about as deep as dynamic values nest.
+const MOST_NAMES: usize = 100;
+
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry(WITHOUT_EMPTY, "j", Returns::Is(KqlType::Dynamic), without_empty),
     entry("bag_keys", "j", DYNAMIC, bag_keys),
@@ -57,7 +60,7 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
         for key in keys.elements(row).unwrap_or_default() {
             let key = values::value_to_string(&key);
-            match key.starts_with("$.") || key.starts_with("$[") {
+            match is_path(&key) {
                 true => remove_at(&mut members, &key),
                 false => drop(members.shift_remove(&key)),
             }
@@ -76,6 +79,10 @@ fn remove_at(members: &mut Map<String, Value>, path: &str) {
         bag = inner;
     }
     bag.shift_remove(*last);
+}
+
+fn is_path(key: &str) -> bool {
+    key.starts_with("$.") || key.starts_with("$[")
 }
 
 /// Returns the names of a path: `$.a['b']`.
@@ -114,9 +121,14 @@ fn bag_set_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
         let (key, set) = (keys.get(row), set.get(row).into_owned());
-        match key.starts_with("$.") || key.starts_with("$[") {
-            true => set_at(&mut members, &names_of(key), set),
-            false => drop(members.insert(key.to_owned(), set)),
+        if is_path(key) {
+            let names = names_of(key);
+            if names.len() > MOST_NAMES {
+                return Err(arguments.error(&format!("a path has at most {MOST_NAMES} names")));
+            }
+            set_at(&mut members, &names, set);
+        } else {
+            members.insert(key.to_owned(), set);
         }
         Ok(Value::Object(members))
     })

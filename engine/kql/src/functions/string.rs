@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 use crate::values;
 
@@ -167,20 +168,30 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         if start > text.chars().count() {
             return Some(-1);
         }
-        let mut from = start;
-        for nth in 1..=occurrence {
-            let rest = slice(text, from, usize::MAX);
-            let Some(at) = rest.find(wanted).map(|at| from + rest[..at].chars().count()) else { return Some(-1) };
-            if at - start >= length {
-                return Some(-1);
-            }
-            if nth == occurrence {
-                return Some(at as i64);
-            }
-            from = at + 1;
-        }
-        Some(-1)
+        let found = nth_occurrence(slice(text, start, usize::MAX), wanted, occurrence, length);
+        Some(found.map_or(-1, |chars| (start + chars) as i64))
     })
+}
+
+/// Returns how many characters are before the n-th occurrence; `None` if there are fewer occurrences within `length`
+/// characters, or the query is to end.
+fn nth_occurrence(text: &str, wanted: &str, nth: i64, length: usize) -> Option<usize> {
+    let (mut rest, mut chars, mut turns) = (text, 0, LoopTurns::default());
+    for turn in 1..=nth {
+        let at = rest.find(wanted)?;
+        chars += rest[..at].chars().count();
+        if chars >= length {
+            return None;
+        }
+        if turn == nth {
+            return Some(chars);
+        }
+        turns.count().ok()?;
+        // The empty text occurs at the end, too, and after it nothing does.
+        rest = &rest[at + rest[at..].chars().next()?.len_utf8()..];
+        chars += 1;
+    }
+    None
 }
 
 fn split(arguments: &FunctionArguments) -> Result<ArrayRef> {
