@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::arguments::{FunctionArguments, RegexCache};
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
@@ -150,24 +151,26 @@ fn countof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let count = if is_pattern {
             compiled.get(arguments, wanted.get(row))?.find_iter(strings.get(row)).count()
         } else {
-            occurrences(strings.get(row), wanted.get(row))
+            occurrences(strings.get(row), wanted.get(row))?
         };
         counts.push(count as i64);
     }
     arguments.make_longs(|row| counts.get(row).copied())
 }
 
-fn occurrences(text: &str, wanted: &str) -> usize {
+/// Errors: that of a query that is to end.
+fn occurrences(text: &str, wanted: &str) -> Result<usize> {
     if wanted.is_empty() {
-        return 0;
+        return Ok(0);
     }
-    let (mut count, mut rest) = (0, text);
+    let (mut count, mut rest, mut turns) = (0, text, LoopTurns::default());
     while let Some(at) = rest.find(wanted) {
+        turns.count()?;
         count += 1;
         let first = rest[at..].chars().next().map_or(1, char::len_utf8);
         rest = &rest[at + first..];
     }
-    count
+    Ok(count)
 }
 
 /// Matches lie within `length` characters from `start` on, and do not overlap; a negative start gives null.

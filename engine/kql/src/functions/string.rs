@@ -369,15 +369,26 @@ fn reverse(arguments: &FunctionArguments) -> Result<ArrayRef> {
 /// list stands for all that are missing.
 fn translate(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (from, to, strings) = (arguments.strings(0)?, arguments.strings(1)?, arguments.strings(2)?);
+    let literal = (from.constant && to.constant).then(|| replacements(from.get(0), to.get(0)));
     arguments.make_strings(|row, text| {
-        let to: Vec<char> = to.get(row).chars().collect();
-        let replacement = |char: char| match from.get(row).chars().position(|wanted| wanted == char) {
-            Some(position) => to.get(position).or(to.last()).copied(),
-            None => Some(char),
+        let of_row = if literal.is_none() { replacements(from.get(row), to.get(row)) } else { Vec::new() };
+        let replacements = literal.as_ref().unwrap_or(&of_row);
+        let replacement = |char: char| match replacements.binary_search_by_key(&char, |(from, _)| *from) {
+            Ok(at) => replacements[at].1,
+            Err(_) => Some(char),
         };
         text.extend(strings.get(row).chars().filter_map(replacement));
         Ok(())
     })
+}
+
+/// Returns the characters of a list with what stands for each, in order; where one is listed again, the first place counts.
+fn replacements(from: &str, to: &str) -> Vec<(char, Option<char>)> {
+    let to: Vec<char> = to.chars().collect();
+    let mut places: Vec<(char, usize)> = from.chars().zip(0..).collect();
+    places.sort_unstable();
+    places.dedup_by_key(|(char, _)| *char);
+    places.into_iter().map(|(char, place)| (char, to.get(place).or(to.last()).copied())).collect()
 }
 
 fn isascii(arguments: &FunctionArguments) -> Result<ArrayRef> {

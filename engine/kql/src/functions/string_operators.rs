@@ -11,8 +11,12 @@ use serde_json::Value;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::ast::{TextMatch, TextMatchKind};
+use crate::interrupt::{LoopTurns, is_interrupted};
 use crate::types::KqlType;
 use crate::values;
+
+/// The bytes of a search string from which on it may be much work to compare it.
+const LONG_NEEDLE_BYTES: usize = 1_024;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
     &[entry("has_any_index", "wj", Returns::Is(KqlType::Long), has_any_index)];
@@ -129,11 +133,14 @@ impl Needle {
             .is_some_and(|found| if self.case_sensitive { found == wanted } else { found.eq_ignore_ascii_case(wanted) })
     }
 
-    /// Returns the positions at which it occurs in a string.
+    /// Returns the positions at which it occurs in a string. Each place is as much work as the needle is long.
     fn positions<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
         let first = self.text.as_bytes().first().copied().unwrap_or(0);
         let other = if self.case_sensitive { first } else { first.to_ascii_uppercase() };
-        memchr::memchr2_iter(first, other, text.as_bytes()).filter(|at| self.is_at(text, *at))
+        let is_long = self.text.len() >= LONG_NEEDLE_BYTES;
+        memchr::memchr2_iter(first, other, text.as_bytes())
+            .take_while(move |_| !(is_long && is_interrupted()))
+            .filter(|at| self.is_at(text, *at))
     }
 
     fn begins(&self, text: &str, at: usize) -> bool {
@@ -150,7 +157,11 @@ impl Needle {
         let lower = if self.case_sensitive { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) };
         let (wanted, found): (Vec<char>, Vec<char>) = (self.text.chars().collect(), lower.chars().collect());
         let (mut at, mut pattern_at, mut retry) = (0, 0, None);
+        let mut turns = LoopTurns::default();
         while at < found.len() {
+            if turns.count().is_err() {
+                return false;
+            }
             match wanted.get(pattern_at) {
                 Some('*' | '%') => {
                     retry = Some((pattern_at, at));
