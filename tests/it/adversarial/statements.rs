@@ -474,6 +474,15 @@ fn of_kql() -> Vec<Attack> {
             "print t = strrep(strrep('a', 1000), 1000), w = strcat(strrep(strrep('a', 500), 1000), 'b') \
              | project t contains w, t has_cs w, countof(t, substring(w, 0, 400000))",
         ),
+        kql("KQL zip of many arrays", format!("print zip(range(1, 1000000){})", ", dynamic([])".repeat(500))),
+        kql(
+            "KQL extract_all of many groups",
+            format!("print extract_all('a{}', strrep(strrep('a', 1000), 1000))", "()".repeat(500)),
+        ),
+        kql(
+            "KQL has_any of many terms",
+            "print t = strrep(strrep('a ', 1000), 1000) | project t has_any (range(1, 1000000))",
+        ),
         kql(
             "KQL translate of long lists",
             "print strlen(translate(strrep(strrep('a', 1000), 1000), 'b', strrep(strrep('c', 1000), 1000)))",

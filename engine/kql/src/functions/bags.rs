@@ -1,5 +1,7 @@
 //! Functions of dynamic objects, which Kusto calls bags. If several bags have a member, the first one counts.
 
+use std::collections::HashSet;
+
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Map, Value};
@@ -58,13 +60,12 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (bags, keys) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
-        for key in keys.elements(row).unwrap_or_default() {
-            let key = values::value_to_string(&key);
-            match is_path(&key) {
-                true => remove_at(&mut members, &key),
-                false => drop(members.shift_remove(&key)),
-            }
-        }
+        let keys = keys.elements(row).unwrap_or_default();
+        let (paths, names): (HashSet<String>, HashSet<String>) =
+            keys.iter().map(values::value_to_string).partition(|key| is_path(key));
+        // All at once: each that is removed moves those behind it.
+        members.retain(|name, _| !names.contains(name));
+        paths.iter().for_each(|path| remove_at(&mut members, path));
         Ok(Value::Object(members))
     })
 }

@@ -78,8 +78,15 @@ fn extract_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
             None if regex.captures_len() == 1 => vec![0],
             None => (1..regex.captures_len()).collect(),
         };
-        let taken: Vec<Value> =
-            regex.captures_iter(strings.get(row)).map(|captures| take(&captures, &groups)).collect();
+        let (mut taken, mut bytes, mut turns) = (Vec::new(), 0_usize, LoopTurns::default());
+        for captures in regex.captures_iter(strings.get(row)) {
+            turns.count()?;
+            // Groups may be many, and within each other.
+            let sizes = groups.iter().map(|group| captures.get(*group).map_or(0, |found| found.len()));
+            bytes = sizes.fold(bytes, |bytes, size| bytes.saturating_add(size + size_of::<Value>()));
+            arguments.bounded(bytes)?;
+            taken.push(take(&captures, &groups));
+        }
         Ok(if taken.is_empty() { Value::Null } else { Value::Array(taken) })
     })
 }

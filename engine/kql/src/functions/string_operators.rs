@@ -15,6 +15,8 @@ use crate::interrupt::{LoopTurns, is_interrupted};
 use crate::types::KqlType;
 use crate::values;
 
+/// The search strings that are looked for before it is looked whether the query is to end.
+const NEEDLES_AT_ONCE: usize = 256;
 /// The bytes of a search string from which on it may be much work to compare it.
 const LONG_NEEDLE_BYTES: usize = 1_024;
 
@@ -35,12 +37,31 @@ pub(super) fn matches(arguments: &FunctionArguments, text_match: TextMatch) -> R
 
 /// Whether the first string has any of the others as a term.
 pub(super) fn has_any(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    has_of(arguments, |needles, text| needles.iter().any(|needle| needle.is_in(text)))
+    has_of(arguments, |needles, text| place_of_any(needles, text).is_some())
 }
 
 /// Whether the first string has all of the others as terms.
 pub(super) fn has_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    has_of(arguments, |needles, text| needles.iter().all(|needle| needle.is_in(text)))
+    has_of(arguments, |needles, text| {
+        let mut parts = needles.chunks(NEEDLES_AT_ONCE).enumerate();
+        parts.all(|(turn, part)| !is_over(turn) && part.iter().all(|needle| needle.is_in(text)))
+    })
+}
+
+/// Returns the place of the first needle that is in a text.
+fn place_of_any(needles: &[Needle], text: &str) -> Option<usize> {
+    let mut parts = needles.chunks(NEEDLES_AT_ONCE).enumerate();
+    parts.find_map(|(turn, part)| {
+        if is_over(turn) {
+            return None;
+        }
+        part.iter().position(|needle| needle.is_in(text)).map(|place| turn * NEEDLES_AT_ONCE + place)
+    })
+}
+
+/// Whether the query is to end before this turn of a loop that few rows have a second of.
+fn is_over(turn: usize) -> bool {
+    turn > 0 && is_interrupted()
 }
 
 fn has_of(arguments: &FunctionArguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
@@ -58,8 +79,7 @@ fn has_any_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, lists) = (arguments.strings(0)?, arguments.dynamics(1)?);
     arguments.make_longs(|row| {
         let needles = terms_of(&lists.get(row));
-        let position = needles.iter().position(|needle| needle.is_in(strings.get(row)));
-        Some(position.map_or(-1, |position| position as i64))
+        Some(place_of_any(&needles, strings.get(row)).map_or(-1, |place| place as i64))
     })
 }
 

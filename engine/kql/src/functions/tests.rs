@@ -355,6 +355,10 @@ fn dynamic_values_are_built_and_read() {
         (call("zip", &[dynamic("[\"A\",1]"), dynamic("[{}]")]), "[[\"A\",{}],[1,null]]"),
         (call("bag_merge", &[dynamic("{\"a\":1}"), dynamic("{\"a\":2,\"b\":3}")]), "{\"a\":1,\"b\":3}"),
         (call("bag_keys", &[dynamic("[]")]), "null"),
+        (
+            call("bag_remove_keys", &[dynamic(r#"{"a":1,"b":{"c":2,"d":3},"e":4}"#), dynamic(r#"["e","$.b.c"]"#)]),
+            r#"{"a":1,"b":{"d":3}}"#,
+        ),
         (call("bag_has_key", &[dynamic("{\"a\":{\"b\":1}}"), text("$.a.b")]), "True"),
         (call("bag_pack", &[text("a"), long(1), text("b"), text("x")]), "{\"a\":1,\"b\":\"x\"}"),
         (call("pack_array", &[real(f64::NAN), datetime("2020-01-01")]), "[\"NaN\",\"2020-01-01T00:00:00.0000000Z\"]"),
@@ -374,6 +378,27 @@ fn a_bag_is_nested_no_deeper_than_it_is_read() {
     let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
     let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
     assert!(error.contains("bag_set_key: a path has at most 100 names"), "{error}");
+}
+
+#[test]
+fn tuples_of_many_arrays_are_bounded() {
+    let numbers = format!("[0{}]", ",0".repeat(99_999));
+    let arguments: Vec<TypedScalar> =
+        std::iter::once(dynamic(&numbers)).chain((0..100).map(|_| dynamic("[]"))).collect();
+    let bound = bind("zip", &types(&arguments), FunctionContext { now_ticks: NOW }).unwrap();
+    let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
+    let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
+    assert!(error.contains("zip: makes at most 256 MiB at a time"), "{error}");
+}
+
+#[test]
+fn the_first_of_many_terms_is_found() {
+    let terms: Vec<String> = (0..600).map(|term| format!("t{term}")).collect();
+    let terms = || dynamic(&serde_json::Value::from(terms.clone()).to_string());
+    all(&[
+        (call("has_any_index", &[text("a t599 b"), terms()]), "599"),
+        (call("has_any_index", &[text("a b"), terms()]), "-1"),
+    ]);
 }
 
 #[test]
