@@ -260,7 +260,7 @@ fn zip(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let arrays: Vec<Vec<Value>> = arrays.iter().map(|array| array.elements(row).unwrap_or_default()).collect();
         let longest = arrays.iter().map(Vec::len).max().unwrap_or(0);
-        arguments.bounded(longest.saturating_mul(arrays.len()).saturating_mul(size_of::<Value>()))?;
+        arguments.bounded_elements(longest.saturating_mul(arrays.len()))?;
         let tuple = |index: usize| -> Value {
             arrays.iter().map(|array| array.get(index).cloned().unwrap_or(Value::Null)).collect::<Vec<_>>().into()
         };

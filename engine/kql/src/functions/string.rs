@@ -198,10 +198,12 @@ fn split(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, delimiter) = (arguments.strings(0)?, arguments.strings(1)?);
     let index = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
     arguments.make_dynamics(|row| {
-        let parts: Vec<&str> = match delimiter.get(row) {
-            "" => vec![strings.get(row)],
-            delimiter => strings.get(row).split(delimiter).collect(),
-        };
+        let (text, delimiter) = (strings.get(row), delimiter.get(row));
+        // A short text has few parts.
+        if !delimiter.is_empty() && arguments.bounded_elements(text.len()).is_err() {
+            arguments.bounded_elements(text.matches(delimiter).count())?;
+        }
+        let parts: Vec<&str> = if delimiter.is_empty() { vec![text] } else { text.split(delimiter).collect() };
         let Some(index) = &index else { return Ok(parts.into()) };
         let part = index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| parts.get(index));
         Ok(part.map_or(Value::Array(Vec::new()), |part| vec![*part].into()))
@@ -402,7 +404,11 @@ fn isutf8(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let strings = arguments.strings(0)?;
-    arguments.make_dynamics(|row| Ok(strings.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
+    arguments.make_dynamics(|row| {
+        let text = strings.get(row);
+        arguments.bounded_elements(text.chars().count())?;
+        Ok(text.chars().map(u32::from).collect::<Vec<_>>().into())
+    })
 }
 
 /// Returns the string of all codepoints; the empty one where one of them is none.

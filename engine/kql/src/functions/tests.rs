@@ -381,14 +381,21 @@ fn a_bag_is_nested_no_deeper_than_it_is_read() {
 }
 
 #[test]
-fn tuples_of_many_arrays_are_bounded() {
-    let numbers = format!("[0{}]", ",0".repeat(99_999));
-    let arguments: Vec<TypedScalar> =
-        std::iter::once(dynamic(&numbers)).chain((0..100).map(|_| dynamic("[]"))).collect();
-    let bound = bind("zip", &types(&arguments), FunctionContext { now_ticks: NOW }).unwrap();
-    let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
-    let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
-    assert!(error.contains("zip: makes at most 256 MiB at a time"), "{error}");
+fn arrays_of_many_elements_are_refused() {
+    let numbers = format!("[0{}]", ",0".repeat(199_999));
+    let tuples: Vec<TypedScalar> = std::iter::once(dynamic(&numbers)).chain((0..100).map(|_| dynamic("[]"))).collect();
+    let long = || text(&"a".repeat(12_000_000));
+    for (name, arguments) in [
+        ("zip", tuples),
+        ("to_utf8", vec![long()]),
+        ("split", vec![long(), text("a")]),
+        ("base64_decode_toarray", vec![text(&"AAAA".repeat(4_000_000))]),
+    ] {
+        let bound = bind(name, &types(&arguments), FunctionContext { now_ticks: NOW }).unwrap();
+        let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
+        let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}: makes at most 256 MiB at a time")), "{error}");
+    }
 }
 
 #[test]
