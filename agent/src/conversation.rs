@@ -5,6 +5,7 @@ use chrono::Utc;
 use querent_catalog::{
     Catalog, CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, RunRecord,
 };
+use serde::de::DeserializeOwned;
 
 use crate::error::{AgentError, Result};
 use crate::event::RunEvent;
@@ -16,7 +17,7 @@ const TITLE_CHARS: usize = 120;
 
 /// Lets `request` continue the conversation `key`, which is created if it does not exist.
 ///
-/// Errors: `conversation_not_found` where it belongs to somebody else.
+/// Errors: `conversation_not_found` where it belongs to somebody else, `internal` where its last run cannot be read.
 pub(crate) async fn continue_conversation(
     catalog: &Catalog,
     who: &Principal,
@@ -29,7 +30,7 @@ pub(crate) async fn continue_conversation(
         ConversationAccess::Created(_) => {}
         ConversationAccess::Existing(_) => {
             if let Some(last) = catalog.runs().last_of_conversation(who, &key).await? {
-                request.history = messages_of(&last);
+                request.history = messages_of(&last)?;
                 request.previous_run_id.get_or_insert(last.run_id);
             }
         }
@@ -45,13 +46,31 @@ pub fn conversation_title(question: &str) -> String {
     question.trim().chars().take(TITLE_CHARS).collect()
 }
 
-/// Returns the conversation as it stood when the run ended.
-pub fn messages_of(run: &RunRecord) -> Vec<ChatMessage> {
-    serde_json::from_str(&run.messages_json).unwrap_or_default()
+/// Returns the conversation as it stood when the run ended. Errors: `internal` for one that cannot be read.
+pub fn messages_of(run: &RunRecord) -> Result<Vec<ChatMessage>> {
+    stored(&run.messages_json, "conversation", run)
 }
 
 /// Returns the run's event log. Errors: `internal` for a log that cannot be read.
 pub fn events_of(run: &RunRecord) -> Result<Vec<RunEvent>> {
-    serde_json::from_str(&run.events_json)
-        .map_err(|error| AgentError::Internal(format!("the log of run {} cannot be read: {error}", run.run_id)))
+    stored(&run.events_json, "log", run)
+}
+
+fn stored<T: DeserializeOwned>(json: &str, what: &str, run: &RunRecord) -> Result<T> {
+    serde_json::from_str(json)
+        .map_err(|error| AgentError::Internal(format!("the {what} of run {} cannot be read: {error}", run.run_id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_not_forgotten() {
+        let whole = RunRecord::new(uuid::Uuid::nil(), "ann", "how many?", "model", Utc::now());
+        assert!(messages_of(&whole).unwrap().is_empty() && events_of(&whole).unwrap().is_empty());
+        let cut = RunRecord { messages_json: "[{".into(), events_json: "[{".into(), ..whole };
+        assert_eq!(messages_of(&cut).unwrap_err().code(), "internal");
+        assert_eq!(events_of(&cut).unwrap_err().code(), "internal");
+    }
 }

@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tokio_util::task::TaskTracker;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::{CatalogError, Result};
 
@@ -106,6 +107,8 @@ pub struct AuditCheck {
 /// The log of an open catalog. Nothing is kept until [`AuditLog::keep`] says so.
 pub struct AuditLog {
     inner: Arc<AuditInner>,
+    /// Writes what waits, again and again; it ends with the log.
+    writing: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 struct AuditInner {
@@ -125,7 +128,7 @@ impl AuditLog {
             waiting: Mutex::new(Vec::new()),
             connection: Mutex::new(None),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), writing: Mutex::new(None) }
     }
 
     /// Opens the log and keeps records from now on. Errors: `storage_full`, `catalog_corrupt`, `catalog_error`.
@@ -137,17 +140,16 @@ impl AuditLog {
             Ok(())
         })
         .await?;
-        let inner = Arc::downgrade(&self.inner);
-        // It ends with the log.
-        TaskTracker::new().spawn(async move {
+        let inner = Arc::clone(&self.inner);
+        let writing = Handle::current().spawn(async move {
             loop {
                 tokio::time::sleep(MOMENT).await;
-                let Some(inner) = inner.upgrade().filter(|inner| inner.is_kept.load(Ordering::Acquire)) else { return };
                 if let Err(error) = flush(Arc::clone(&inner)).await {
                     tracing::error!(%error, "audit records are not written; they are tried again");
                 }
             }
         });
+        *self.writing.lock() = Some(AbortOnDropHandle::new(writing));
         Ok(())
     }
 
@@ -177,6 +179,7 @@ impl AuditLog {
 
     /// Writes what waits and closes the file.
     pub(crate) async fn close(&self) -> Result<()> {
+        drop(self.writing.lock().take());
         let flushed = self.flush().await;
         self.inner.is_kept.store(false, Ordering::Release);
         let inner = Arc::clone(&self.inner);

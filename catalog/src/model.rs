@@ -589,3 +589,8 @@ pub struct EmbeddingModel {
     /// Vector length.
     pub dimension: usize,
 }
+
+/// Returns a name in double quotes, as SQL has it.
+pub(crate) fn quote_identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

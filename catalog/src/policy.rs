@@ -17,7 +17,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
-use crate::model::TableName;
+use crate::model::{TableName, quote_identifier};
 pub use expressions::{ColumnRewriter, read_policies_with};
 pub use reach::ReadReach;
 pub use rights::Rights;
@@ -442,9 +442,9 @@ impl fmt::Display for Grantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Grantee::Public => f.write_str("PUBLIC"),
-            Grantee::Role(name) => write!(f, "ROLE {}", quoted(name)),
-            Grantee::Group(name) => write!(f, "GROUP {}", quoted(name)),
-            Grantee::Subject(name) => write!(f, "SUBJECT {}", quoted(name)),
+            Grantee::Role(name) => write!(f, "ROLE {}", quote_identifier(name)),
+            Grantee::Group(name) => write!(f, "GROUP {}", quote_identifier(name)),
+            Grantee::Subject(name) => write!(f, "SUBJECT {}", quote_identifier(name)),
         }
     }
 }
@@ -453,8 +453,10 @@ impl fmt::Display for GrantTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GrantTarget::AllDatabases => f.write_str("ALL DATABASES"),
-            GrantTarget::Database(name) => write!(f, "DATABASE {}", quoted(name)),
-            GrantTarget::Table(name) => write!(f, "{}.{}", quoted(&name.database), quoted(&name.table)),
+            GrantTarget::Database(name) => write!(f, "DATABASE {}", quote_identifier(name)),
+            GrantTarget::Table(name) => {
+                write!(f, "{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
+            }
         }
     }
 }
@@ -463,7 +465,7 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GRANT {}", self.privilege.as_str())?;
         if let Some(columns) = &self.columns {
-            write!(f, " ({})", columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", "))?;
+            write!(f, " ({})", columns.iter().map(|column| quote_identifier(column)).collect::<Vec<_>>().join(", "))?;
         }
         write!(f, " ON {} TO {}", self.on, self.to)
     }
@@ -472,15 +474,15 @@ impl fmt::Display for Grant {
 impl fmt::Display for RowPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = GrantTarget::Table(self.table.clone());
-        write!(f, "CREATE ROW POLICY {} ON {table} USING ({})", quoted(&self.name), self.condition)?;
+        write!(f, "CREATE ROW POLICY {} ON {table} USING ({})", quote_identifier(&self.name), self.condition)?;
         write_audience(f, &self.to, &self.except)
     }
 }
 
 impl fmt::Display for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (table, column) = (GrantTarget::Table(self.table.clone()), quoted(&self.column));
-        write!(f, "CREATE MASK {} ON {table}({column}) USING ({})", quoted(&self.name), self.expression)?;
+        let (table, column) = (GrantTarget::Table(self.table.clone()), quote_identifier(&self.column));
+        write!(f, "CREATE MASK {} ON {table}({column}) USING ({})", quote_identifier(&self.name), self.expression)?;
         write_audience(f, &self.to, &self.except)
     }
 }
@@ -489,8 +491,4 @@ fn write_audience(f: &mut fmt::Formatter<'_>, to: &BTreeSet<Grantee>, except: &B
     let list = |grantees: &BTreeSet<Grantee>| grantees.iter().map(Grantee::to_string).collect::<Vec<_>>().join(", ");
     write!(f, " TO {}", list(to))?;
     if except.is_empty() { Ok(()) } else { write!(f, " EXCEPT {}", list(except)) }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

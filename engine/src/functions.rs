@@ -57,6 +57,7 @@ pub(crate) use domains::{
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use float_extremes::float_extreme;
+pub(crate) use hex::{byte_of_hex, bytes_of_hex};
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::JSON_MARK;
 pub(crate) use json_rows::JSON_ROW_COLUMNS;

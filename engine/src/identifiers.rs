@@ -75,6 +75,6 @@ pub(crate) fn same_name(left: &str, right: &str) -> bool {
 }
 
 /// Returns the name in double quotes, as SQL has it.
-pub(crate) fn quote_identifier(name: &str) -> String {
+pub fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

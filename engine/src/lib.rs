@@ -85,7 +85,7 @@ pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, Sug
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError};
-pub use identifiers::is_reserved_word;
+pub use identifiers::{is_reserved_word, quote_identifier};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use list_values::{ListValueError, list_value};

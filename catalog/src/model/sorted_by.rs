@@ -1,5 +1,7 @@
 //! The order in which a table's rows are written.
 
+use super::quote_identifier;
+
 /// One key of the order, the most significant first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortedByKey {
@@ -14,7 +16,7 @@ pub struct SortedByKey {
 impl SortedByKey {
     /// Returns the key of a column.
     pub fn of_column(column: &str, is_descending: bool, nulls_first: bool) -> Self {
-        Self { expression: quoted(column), is_descending, nulls_first }
+        Self { expression: quote_identifier(column), is_descending, nulls_first }
     }
 
     /// Returns the name of the column; `None` where the key is another expression.
@@ -43,10 +45,6 @@ impl SortedByKey {
     pub fn direction(&self) -> &'static str {
         if self.is_descending { "DESC" } else { "ASC" }
     }
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 #[cfg(test)]

@@ -179,11 +179,6 @@ pub(super) fn snapshot_time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S%.6f+00").to_string()
 }
 
-/// A name inside a change entry.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 /// The ids of the objects that a `changes_made` string lists as altered or dropped, and the databases that were
 /// dropped. Created objects are named there, not numbered; they are found by their first snapshot.
 #[derive(Debug, Default, PartialEq, Eq)]

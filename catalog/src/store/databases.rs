@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-use super::change::{CatalogChange, quoted};
+use super::change::CatalogChange;
 use super::names::{KeyPattern, check_database_name, folder_name, name_key};
 use super::rows::MAX_PAGE;
 use super::visible::{VisibleObjects, database_condition};
 use super::{SnapshotView, objects, tables};
 use crate::connection::{DatabaseResult, StoreRow, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken};
+use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken, quote_identifier};
 use crate::principal::Principal;
 
 /// DuckDB's own default database: listed only once it holds something.
@@ -93,7 +93,7 @@ pub(super) fn create(change: &mut CatalogChange<'_>, name: &str) -> Result<Datab
         .connection()
         .prepare_cached("INSERT INTO ducklake_schema VALUES (?, ?, ?, NULL, ?, ?, TRUE)")?
         .execute(params![id, uuid.to_string(), change.snapshot(), name, folder_name(name, uuid)])?;
-    change.record_schema(format!("created_schema:{}", quoted(name)));
+    change.record_schema(format!("created_schema:{}", quote_identifier(name)));
     objects::refresh_database(change.connection(), id, change.snapshot())?;
     Ok(DatabaseInfo { id, name: name.to_string(), comment: None })
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::change::quoted;
 use super::files::{REWRITE_HINT, RefusedTable, count};
 use super::lake_location::is_elsewhere;
 use super::relations::LakePath;
 use crate::connection::{DatabaseResult, StoreConnection};
 use crate::error::{CatalogError, Result};
-use crate::model::{DataFile, FileDeletes, SnapshotId};
+use crate::model::{DataFile, FileDeletes, SnapshotId, quote_identifier};
 
 /// A row of `ducklake_delete_file`.
 struct DeleteRow {
@@ -56,7 +55,7 @@ pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result
     if let Some(name) = inlined_table(refusal.connection, table.id)? {
         let mut statement = refusal
             .connection
-            .prepare(&format!("SELECT file_id, row_id FROM {} WHERE begin_snapshot <= ?", quoted(&name)))?;
+            .prepare(&format!("SELECT file_id, row_id FROM {} WHERE begin_snapshot <= ?", quote_identifier(&name)))?;
         let rows = statement.query_map([table.snapshot], |row| Ok((row.get(0)?, row.get::<i64>(1)?)))?;
         for row in rows {
             let (file_id, position) = row?;

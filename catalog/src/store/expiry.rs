@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::change::{quoted, snapshot_time};
+use super::change::snapshot_time;
 use super::lake_files::file_path;
 use super::objects;
 use super::relations::data_path;
 use super::rows::to_json;
 use crate::connection::{StoreConnection, params};
 use crate::error::Result;
-use crate::model::SnapshotId;
+use crate::model::{SnapshotId, quote_identifier};
 
 /// Rows of files, or tables, that one transaction deletes.
 pub(crate) const EXPIRED_AT_ONCE: usize = 500;
@@ -136,7 +136,7 @@ pub(crate) fn forget_tables(connection: &StoreConnection, tables: &[i64]) -> Res
         kept_here.push(format!("ducklake_inlined_delete_{table}"));
     }
     for name in kept_here {
-        connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", quoted(&name)))?;
+        connection.execute_batch(&format!("DROP TABLE IF EXISTS {}", quote_identifier(&name)))?;
     }
     let ids = to_json(tables)?;
     for (table, parent, key) in [

@@ -11,12 +11,12 @@ use arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use uuid::Uuid;
 
-use super::change::{CatalogChange, quoted};
+use super::change::CatalogChange;
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::files::{FLUSH_HINT, RefusedTable};
 use crate::connection::{DatabaseResult, OptionalRow, OwnedValue, StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{ManagedTable, SnapshotId};
+use crate::model::{ManagedTable, SnapshotId, quote_identifier};
 
 /// Tables that one statement looks into.
 const TABLES_OF_A_STATEMENT: usize = 50;
@@ -45,9 +45,9 @@ pub(super) fn tables_with_rows(connection: &StoreConnection, table_ids: &str) ->
     let kept: Vec<(i64, String)> = kept.collect::<DatabaseResult<_>>()?;
     let mut found = Vec::new();
     for tables in kept.chunks(TABLES_OF_A_STATEMENT) {
-        let has_rows = tables
-            .iter()
-            .map(|(id, name)| format!("SELECT {id} AS table_id WHERE EXISTS (SELECT 1 FROM {})", quoted(name)));
+        let has_rows = tables.iter().map(|(id, name)| {
+            format!("SELECT {id} AS table_id WHERE EXISTS (SELECT 1 FROM {})", quote_identifier(name))
+        });
         let mut statement = connection.prepare(&has_rows.collect::<Vec<_>>().join(" UNION ALL "))?;
         let ids = statement.query_map([], |row| row.get::<i64>(0))?;
         found.extend(ids.collect::<DatabaseResult<Vec<i64>>>()?);
@@ -68,9 +68,10 @@ pub(super) fn add_version(change: &CatalogChange<'_>, table_id: i64) -> Result<(
     }
     let version = change.schema_version();
     let name = format!("ducklake_inlined_data_{table_id}_{version}");
-    let own = whole.iter().map(|row| format!("{} {}", quoted(&row.name), kept_type(connection, &row.column_type)));
+    let own =
+        whole.iter().map(|row| format!("{} {}", quote_identifier(&row.name), kept_type(connection, &row.column_type)));
     let columns: Vec<String> = RESERVED.iter().map(|name| format!("{name} BIGINT")).chain(own).collect();
-    connection.execute(&format!("CREATE TABLE {}({})", quoted(&name), columns.join(", ")), [])?;
+    connection.execute(&format!("CREATE TABLE {}({})", quote_identifier(&name), columns.join(", ")), [])?;
     connection
         .prepare_cached("INSERT INTO ducklake_inlined_data_tables VALUES (?, ?, ?)")?
         .execute(params![table_id, name, version])?;
@@ -120,8 +121,8 @@ fn postgres_type(column_type: &str) -> String {
 fn readable(connection: &StoreConnection, name: &str, data_type: &DataType) -> String {
     let is_text = matches!(data_type, DataType::Decimal128(..) | DataType::Time64(_) | DataType::FixedSizeBinary(_));
     match connection.is_remote() && is_text {
-        true => format!("CAST({} AS TEXT)", quoted(name)),
-        false => quoted(name),
+        true => format!("CAST({} AS TEXT)", quote_identifier(name)),
+        false => quote_identifier(name),
     }
 }
 
@@ -129,7 +130,7 @@ fn readable(connection: &StoreConnection, name: &str, data_type: &DataType) -> S
 pub(super) fn row_ids(connection: &StoreConnection, table: &ManagedTable) -> Result<Vec<(String, i64)>> {
     let mut all = Vec::new();
     for (name, _) in data_tables(connection, table.id)? {
-        let sql = format!("SELECT row_id FROM {} WHERE {LIVE} ORDER BY row_id", quoted(&name));
+        let sql = format!("SELECT row_id FROM {} WHERE {LIVE} ORDER BY row_id", quote_identifier(&name));
         let mut statement = connection.prepare(&sql)?;
         let ids = statement.query_map([table.snapshot], |row| row.get::<i64>(0))?;
         for id in ids {
@@ -149,7 +150,7 @@ pub(super) fn read(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result
     for (name, version) in tables {
         let live = LIVE;
         let is_empty: bool = refusal.connection.query_row(
-            &format!("SELECT NOT EXISTS (SELECT 1 FROM {} WHERE {live})", quoted(&name)),
+            &format!("SELECT NOT EXISTS (SELECT 1 FROM {} WHERE {live})", quote_identifier(&name)),
             [refusal.table.snapshot],
             |row| row.get(0),
         )?;
@@ -217,7 +218,7 @@ fn rows(
     columns: &[String],
     schema: &SchemaRef,
 ) -> Result<RecordBatch> {
-    let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", columns.join(", "), quoted(name));
+    let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", columns.join(", "), quote_identifier(name));
     let mut statement = refusal.connection.prepare(&sql)?;
     let mut cells: Vec<Vec<OwnedValue>> = vec![Vec::new(); columns.len()];
     let mut found = statement.query([refusal.table.snapshot])?;

@@ -15,7 +15,6 @@ use uuid::Uuid;
 
 use listed::{ListedExternal, ListedManaged, ListedObjects};
 
-use super::change::quoted;
 use super::columns::{self, COMMENT_KEY};
 use super::object_rows::ObjectRows;
 use super::rows::to_json;
@@ -25,7 +24,7 @@ use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, 
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
-    TableSource, TableSummary,
+    TableSource, TableSummary, quote_identifier,
 };
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
@@ -410,7 +409,7 @@ impl<'a> RowCounts<'a> {
             return Ok(None);
         }
         for (kept, _) in inlined::data_tables(self.connection, table_id)? {
-            let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quoted(&kept));
+            let sql = format!("SELECT EXISTS (SELECT 1 FROM {})", quote_identifier(&kept));
             if self.connection.query_row(&sql, [], |row| row.get::<bool>(0))? {
                 return Ok(None);
             }

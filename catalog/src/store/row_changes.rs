@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::change::{CatalogChange, quoted};
+use super::change::CatalogChange;
 use super::columns;
 use super::relations::LakePath;
 use super::rows::to_json;
@@ -11,7 +11,7 @@ use super::tables::{add_files, refuse_encrypted, require_unchanged, stored};
 use super::{deletes, inlined};
 use crate::connection::{RowInserts, StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{DeletedRows, ManagedTable, NewDeleteFile, RowChanges, SnapshotId};
+use crate::model::{DeletedRows, ManagedTable, NewDeleteFile, RowChanges, SnapshotId, quote_identifier};
 
 /// Applies what a statement changed of a table as it was resolved. Errors: `conflict`, `unsupported_lake`.
 pub(crate) fn apply(change: &mut CatalogChange<'_>, table: &ManagedTable, changes: &RowChanges) -> Result<SnapshotId> {
@@ -54,7 +54,7 @@ fn refuse_changed_files(
             let sql = format!(
                 "SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1
                                 AND file_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?2)))",
-                quoted(&deletes)
+                quote_identifier(&deletes)
             );
             connection.query_row(&sql, params![table.snapshot, wanted], |row| row.get(0))?
         }
@@ -118,7 +118,7 @@ fn end_inlined(change: &mut CatalogChange<'_>, table: &ManagedTable, places: &[u
         let ended = connection
             .prepare_cached(&format!(
                 "UPDATE {} SET end_snapshot = ? WHERE row_id = ? AND begin_snapshot <= ? AND end_snapshot IS NULL",
-                quoted(rows_table)
+                quote_identifier(rows_table)
             ))?
             .execute([change.snapshot(), *row_id, table.snapshot])?;
         if ended != 1 {

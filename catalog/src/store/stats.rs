@@ -247,7 +247,7 @@ impl<'a> Moment<'a> {
         };
         // Offsets other than UTC do not order as strings.
         let text = text.strip_suffix("+00").unwrap_or(text);
-        let digits_end = text[1..].find('-')? + 1;
+        let digits_end = text.get(1..)?.find('-')? + 1;
         let year: i64 = text[..digits_end].parse().ok()?;
         let rest = &text[digits_end..];
         if rest.contains('+') || rest.matches('-').count() > 2 {
@@ -283,6 +283,10 @@ mod tests {
         }
         assert_eq!(compare("timestamptz", "2020-01-01 00:00:00-05", "2020-01-01 00:00:00+00"), None);
         assert_eq!(compare("variant", "a", "b"), None);
+        // What no writer should have written.
+        for text in ["", "+00", "é", "-"] {
+            assert_eq!(compare("timestamptz", text, "2020-01-01 00:00:00+00"), None, "{text}");
+        }
     }
 
     #[test]

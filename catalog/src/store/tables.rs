@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow_schema::{Field, Schema};
 use uuid::Uuid;
 
-use super::change::{CatalogChange, quoted};
+use super::change::CatalogChange;
 use super::columns::{self, ColumnLayout, ColumnRow};
 use super::names::{check_name, folder_name};
 use super::object_rows::ObjectRows;
@@ -17,6 +17,7 @@ use crate::connection::{OptionalRow, RowInserts, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
+    quote_identifier,
 };
 
 /// Checks a new table's name and types and fixes its column ids and its folder.
@@ -78,14 +79,17 @@ pub(super) fn refuse_changed_rows(
         .query_row([table_id, since], |row| row.get(0))?;
     for (kept, _) in inlined::data_tables(connection, table_id)? {
         changed |= connection.query_row(
-            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)", quoted(&kept)),
+            &format!(
+                "SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)",
+                quote_identifier(&kept)
+            ),
             [since],
             |row| row.get::<bool>(0),
         )?;
     }
     let deleted = match deletes::inlined_table(connection, table_id)? {
         Some(table) => connection.query_row(
-            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?)", quoted(&table)),
+            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?)", quote_identifier(&table)),
             [since],
             |row| row.get(0),
         )?,
@@ -302,7 +306,7 @@ pub(super) fn object_entry(change: &CatalogChange<'_>, schema_id: i64, name: &st
 
 /// `"database"."name"`.
 pub(super) fn entry_name(database: &str, name: &str) -> String {
-    format!("{}.{}", quoted(database), quoted(name))
+    format!("{}.{}", quote_identifier(database), quote_identifier(name))
 }
 
 pub(super) fn insert_comment(change: &CatalogChange<'_>, object_id: i64, comment: &str) -> Result<()> {
@@ -470,7 +474,7 @@ fn end_inlined_rows(change: &mut CatalogChange<'_>, table: &ManagedTable) -> Res
     let connection = change.connection();
     let mut ended = 0;
     for (kept, _) in inlined::data_tables(connection, table.id)? {
-        let name = quoted(&kept);
+        let name = quote_identifier(&kept);
         let is_changed: bool = connection.query_row(
             &format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)"),
             [table.snapshot],

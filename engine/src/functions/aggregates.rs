@@ -170,7 +170,9 @@ impl Accumulator for Counts {
             }
             self.fraction = fraction;
         }
-        for row in (0..array.len()).filter(|row| array.is_valid(*row)) {
+        // An array of the type NULL says of none of its values that it is null.
+        let nulls = array.logical_nulls();
+        for row in (0..array.len()).filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row))) {
             self.add(ScalarValue::try_from_array(array, row)?.compacted(), 1);
         }
         Ok(())
@@ -222,7 +224,7 @@ impl Accumulator for Counts {
             }
             Counting::Quantile => {
                 let all: u64 = sorted.iter().map(|(_, count)| count).sum();
-                let wanted = (self.fraction.unwrap_or(0.5) * all as f64).ceil().max(1.0) as u64;
+                let wanted = rank_of(self.fraction.unwrap_or(0.5), all);
                 let mut seen = 0;
                 let found = sorted.iter().find(|(_, count)| {
                     seen += count;
@@ -250,6 +252,15 @@ impl Accumulator for Counts {
     fn size(&self) -> usize {
         size_of::<Self>() + self.bytes + self.counts.capacity() * size_of::<(ScalarValue, u64)>()
     }
+}
+
+/// Returns the rank, from 1, of the value up to which a fraction of all is. By the rounding of doubles 0.07 of 100 is a little more
+/// than 7, which makes no eighth of it.
+fn rank_of(fraction: f64, all: u64) -> u64 {
+    let product = fraction * all as f64;
+    let whole = product.round();
+    let is_whole = (product - whole).abs() <= whole * f64::EPSILON;
+    (if is_whole { whole } else { product.ceil() }).max(1.0) as u64
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -313,5 +324,26 @@ impl Accumulator for ProductSoFar {
 
     fn size(&self) -> usize {
         size_of::<Self>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fraction_that_is_a_whole_number_of_values_is_no_value_more() {
+        for (fraction, all, rank) in [
+            (0.07, 100, 7),
+            (0.29, 100, 29),
+            (0.55, 100, 55),
+            (0.1, 30, 3),
+            (0.5, 3, 2),
+            (0.0, 5, 1),
+            (1.0, 5, 5),
+            (0.071, 100, 8),
+        ] {
+            assert_eq!(rank_of(fraction, all), rank, "{fraction} of {all}");
+        }
     }
 }

@@ -71,10 +71,14 @@ impl Growth {
     /// Returns the bytes of the result for one row's arguments.
     fn bytes(self, args: &[ScalarValue]) -> i128 {
         const ELEMENT_BYTES: i128 = 8;
+        const MAX_CHARACTER_BYTES: i128 = 4;
         let count = || args.get(1).and_then(position).unwrap_or(0).max(0);
         match self {
             Growth::Repeat | Growth::ArrayRepeat => count() * args.first().map_or(0, value_bytes),
-            Growth::Pad => count(),
+            Growth::Pad => {
+                let is_ascii = |value: &ScalarValue| value.try_as_str().flatten().is_none_or(str::is_ascii);
+                count() * if args.iter().all(is_ascii) { 1 } else { MAX_CHARACTER_BYTES }
+            }
             Growth::ArrayResize => count() * args.get(2).map_or(0, value_bytes).max(ELEMENT_BYTES),
             Growth::Replace => {
                 let bytes = |index: usize| args.get(index).map_or(0, value_bytes);
@@ -242,7 +246,8 @@ mod tests {
         let text = ScalarValue::from("ab");
         assert_eq!(Growth::Repeat.bytes(&[text.clone(), ScalarValue::from(10_i64)]), 20);
         assert_eq!(Growth::Repeat.bytes(&[text.clone(), ScalarValue::from(-1_i64)]), 0);
-        assert_eq!(Growth::Pad.bytes(&[text, ScalarValue::from(7_i64)]), 7);
+        assert_eq!(Growth::Pad.bytes(&[text.clone(), ScalarValue::from(7_i64)]), 7);
+        assert_eq!(Growth::Pad.bytes(&[text, ScalarValue::from(7_i64), ScalarValue::from("é")]), 28);
         let (long, x) = (ScalarValue::from("a".repeat(1_000)), ScalarValue::from("x".repeat(500)));
         assert_eq!(Growth::Replace.bytes(&[long.clone(), ScalarValue::from("a"), x.clone()]), 501_000);
         assert_eq!(Growth::ArrayResize.bytes(&[ScalarValue::Null, ScalarValue::from(3_i64), x.clone()]), 1_500);

@@ -13,13 +13,13 @@ use arrow::datatypes::{
     TimeUnit, TimestampMicrosecondType,
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid, unfit};
 
 const MICROS_A_SECOND: i64 = 1_000_000;
-const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
+pub(super) const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -140,7 +140,19 @@ fn number_or_moment(types: &[DataType]) -> Result<Vec<DataType>> {
 /// Returns the date and time of microseconds since 1970.
 pub(super) fn moment(micros: i64) -> Result<NaiveDateTime> {
     let found = DateTime::from_timestamp_micros(micros).map(|time| time.naive_utc());
-    found.ok_or_else(|| invalid("the time is out of range".into()))
+    found.ok_or_else(out_of_range)
+}
+
+/// Returns the time that is so many months later, or earlier where they are negative.
+pub(super) fn months_later(time: NaiveDateTime, months: i32) -> Result<NaiveDateTime> {
+    let count = Months::new(months.unsigned_abs());
+    let moved = if months < 0 { time.checked_sub_months(count) } else { time.checked_add_months(count) };
+    moved.ok_or_else(out_of_range)
+}
+
+/// Returns the error of a time beyond those that there are.
+pub(super) fn out_of_range() -> DataFusionError {
+    invalid("the time is out of range".into())
 }
 
 /// A part of a time that differences are counted in.
@@ -252,7 +264,8 @@ fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
         return Ok((end.div_euclid(MICROS_A_DAY) - start.div_euclid(MICROS_A_DAY)) / 7);
     }
     if let Some(micros) = part.micros() {
-        return Ok(end.div_euclid(micros) - start.div_euclid(micros));
+        let (start, end) = (start.div_euclid(micros), end.div_euclid(micros));
+        return end.checked_sub(start).ok_or_else(|| invalid("the difference is beyond 64 bits".into()));
     }
     let (start, end) = (moment(start)?, moment(end)?);
     let number = |time: NaiveDateTime| {
@@ -273,7 +286,8 @@ fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
 /// Returns how many whole parts are between two times.
 fn complete(part: Part, start: i64, end: i64) -> Result<i64> {
     if let Some(micros) = part.micros() {
-        return Ok((end - start) / micros);
+        let whole = (i128::from(end) - i128::from(start)) / i128::from(micros);
+        return i64::try_from(whole).map_err(|_| invalid("the difference is beyond 64 bits".into()));
     }
     let (from, to) = (moment(start.min(end))?, moment(start.max(end))?);
     let mut months = i64::from(to.year() - from.year()) * 12 + i64::from(to.month()) - i64::from(from.month());
@@ -332,9 +346,8 @@ fn epochs(arrays: &[ArrayRef], _rows: usize, micros_a_unit: i64) -> Result<Array
     match arrays[0].data_type() {
         DataType::Int64 => {
             let numbers = arrays[0].as_primitive::<Int64Type>();
-            let times: PrimitiveArray<TimestampMicrosecondType> = numbers.try_unary(|number| {
-                number.checked_mul(micros_a_unit).ok_or_else(|| invalid("the time is out of range".into()))
-            })?;
+            let times: PrimitiveArray<TimestampMicrosecondType> =
+                numbers.try_unary(|number| number.checked_mul(micros_a_unit).ok_or_else(out_of_range))?;
             Ok(Arc::new(times))
         }
         _ => {

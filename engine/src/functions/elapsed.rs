@@ -10,6 +10,7 @@ use arrow::datatypes::{
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
+use super::dates::MICROS_A_DAY;
 use super::definition::{Definition, invalid};
 
 /// The function that returns how long an interval is, with months of 30 days and days of 24 hours.
@@ -18,8 +19,6 @@ pub(crate) const INTERVAL_LENGTH: &str = "interval_length";
 pub(crate) const INTERVAL_EPOCH: &str = "interval_epoch";
 /// The function that returns an elapsed time as an interval of days and what is left of one.
 pub(crate) const INTERVAL_OF: &str = "interval_of";
-
-const MICROS_A_DAY: i64 = 86_400_000_000;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {

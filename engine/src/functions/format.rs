@@ -45,6 +45,8 @@ struct FormatField {
     width: usize,
     precision: Option<usize>,
     kind: char,
+    /// Whether the bits of a negative number are shown, as C does, and not its sign.
+    shows_bits: bool,
 }
 
 impl FormatField {
@@ -62,10 +64,10 @@ impl FormatField {
                 None => value.to_owned(),
             },
             'd' | 'i' | 'u' => whole()?.to_string(),
-            'x' => format!("{:x}", whole()?),
-            'X' => format!("{:X}", whole()?),
-            'o' => format!("{:o}", whole()?),
-            'b' => format!("{:b}", whole()?),
+            'x' => self.in_base(whole()?, |digits| format!("{digits:x}")),
+            'X' => self.in_base(whole()?, |digits| format!("{digits:X}")),
+            'o' => self.in_base(whole()?, |digits| format!("{digits:o}")),
+            'b' => self.in_base(whole()?, |digits| format!("{digits:b}")),
             'c' => u32::try_from(whole()?).ok().and_then(char::from_u32).ok_or_else(wrong)?.to_string(),
             'f' | 'F' => format!("{:.*}", self.precision.unwrap_or(6), number()?),
             'e' | 'E' => exponent(number()?, self.precision.unwrap_or(6), self.kind == 'E'),
@@ -82,6 +84,14 @@ impl FormatField {
             body.insert(0, '+');
         }
         Ok(self.padded(body, is_number))
+    }
+
+    fn in_base(&self, number: i128, digits: fn(u128) -> String) -> String {
+        match (number < 0, self.shows_bits) {
+            (false, _) => digits(number.unsigned_abs()),
+            (true, false) => format!("-{}", digits(number.unsigned_abs())),
+            (true, true) => digits(u128::from(number as u64)),
+        }
     }
 
     fn padded(&self, body: String, is_number: bool) -> String {
@@ -275,7 +285,7 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
             rest = &rest[letter.len_utf8()..];
             continue;
         };
-        let mut field = FormatField::default();
+        let mut field = FormatField { shows_bits: true, ..FormatField::default() };
         let mut at = None;
         rest = after;
         if let (Some(position), after) = number_before(rest)?
@@ -402,9 +412,19 @@ mod tests {
             let made = formatted(spec, &[Some(number.to_string())], Style::Format, &mut 0).unwrap().unwrap();
             assert_eq!(made, text, "{spec} of {number}");
         }
+<<<<<<< HEAD
         let named = ["foo", "10", "bar"].map(|value| Some(value.to_owned()));
         let made = formatted("|%*2$s|%1$*2$s|", &named, Style::Format, &mut 0).unwrap().unwrap();
         assert_eq!(made, "|       bar|       foo|");
+=======
+        let negative = [Some("-255".to_owned())];
+        for (pattern, style, text) in [
+            ("{:x} {0:X} {0:o} {0:b}", Style::Format, "-ff -FF -377 -11111111"),
+            ("%x", Style::Printf, "ffffffffffffff01"),
+        ] {
+            assert_eq!(formatted(pattern, &negative, style, &mut 0).unwrap().unwrap(), text);
+        }
+>>>>>>> review
         assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
         assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());
     }

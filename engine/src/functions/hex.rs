@@ -1,4 +1,5 @@
-//! `from_hex`: bytes from hexadecimal digits. Their inverse is DataFusion's `encode(bytes, 'hex')`.
+//! Bytes from hexadecimal digits: `from_hex`, and whatever else is written so. Their inverse is DataFusion's
+//! `encode(bytes, 'hex')`. Digits only: a parser of numbers would take `+f` for a byte.
 
 use std::sync::Arc;
 
@@ -66,16 +67,21 @@ fn decoded(texts: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn bytes_of(text: &str) -> Result<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
-    match digits {
-        Some(digits) if digits.len() % 2 == 0 => {
-            Ok(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
-        }
-        _ => {
-            let message = format!("{FROM_HEX} takes pairs of hexadecimal digits, not `{text}`");
-            Err(EngineError::InvalidValue { message }.into())
-        }
-    }
+    bytes_of_hex(text.as_bytes()).ok_or_else(|| {
+        let message = format!("{FROM_HEX} takes pairs of hexadecimal digits, not `{text}`");
+        EngineError::InvalidValue { message }.into()
+    })
+}
+
+/// Returns the bytes of pairs of hexadecimal digits; `None` where they are none.
+pub(crate) fn bytes_of_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    digits.chunks(2).map(byte_of_hex).collect()
+}
+
+/// Returns the byte of two hexadecimal digits; `None` where they are none.
+pub(crate) fn byte_of_hex(digits: &[u8]) -> Option<u8> {
+    let [high, low] = digits else { return None };
+    Some(digit(*high)? << 4 | digit(*low)?)
 }
 
 fn digit(character: u8) -> Option<u8> {
@@ -95,7 +101,7 @@ mod tests {
     fn pairs_of_digits_are_bytes() {
         assert_eq!(bytes_of("00fFa1").unwrap(), [0x00, 0xff, 0xa1]);
         assert_eq!(bytes_of("").unwrap(), [0_u8; 0]);
-        for bad in ["0", "0g", "é", "0x00"] {
+        for bad in ["0", "0g", "é", "0x00", "+f", "00+"] {
             assert!(bytes_of(bad).is_err(), "{bad}");
         }
     }

@@ -11,16 +11,15 @@ use arrow::datatypes::{
     DataType, Date32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::dates::micros;
+use super::dates::{MICROS_A_DAY, micros, out_of_range};
 use super::definition::{Definition, invalid};
 
 /// The function that returns the time of a date and a time of day.
 pub(crate) const DATE_PLUS_TIME: &str = "date_plus_time";
 
-const MICROS_A_DAY: i64 = 86_400_000_000;
 const NANOS_A_DAY: f64 = 86_400e9;
 
 /// Returns the functions of this file.
@@ -111,6 +110,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 fn times(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
     let months = f64::from(interval.months) * factor;
     let days = f64::from(interval.days) * factor + (months.fract() * 30.0);
+    // By the rounding of doubles 0.9 of a month is a little less than 27 days: what is whole days to a microsecond is days.
+    let whole = days.round();
+    let days = if ((days - whole) * MICROS_A_DAY as f64).abs() < 0.5 { whole } else { days };
     let nanoseconds = interval.nanoseconds as f64 * factor + days.fract() * NANOS_A_DAY;
     let fits = months.abs() < f64::from(i32::MAX) && days.abs() < f64::from(i32::MAX) && nanoseconds.abs() < 9e18;
     if !fits {
@@ -130,8 +132,4 @@ pub(super) fn micros_at(times: &ArrayRef, row: usize) -> Result<i64> {
         Some(days) => i64::from(days.value(row)).checked_mul(MICROS_A_DAY).ok_or_else(out_of_range),
         None => Ok(times.as_primitive::<TimestampMicrosecondType>().value(row)),
     }
-}
-
-fn out_of_range() -> DataFusionError {
-    invalid("the time is out of range".into())
 }

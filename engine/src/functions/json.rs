@@ -165,6 +165,8 @@ pub(super) fn parsed(text: &str) -> Result<Value> {
 pub(super) enum Step {
     Key(String),
     Index(i64),
+    /// A number within a pointer: a key of an object, and an index of an array.
+    KeyOrIndex(String),
 }
 
 pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
@@ -175,6 +177,20 @@ pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> 
             let at = if *index < 0 { index.checked_add(i64::try_from(items.len()).ok()?)? } else { *index };
             items.get(usize::try_from(at).ok()?)
         }
+        Step::KeyOrIndex(_) => step_into(value, &step.within(value)),
+    }
+}
+
+impl Step {
+    /// Returns the step, as it is taken within a value.
+    pub(super) fn within(&self, value: &Value) -> Step {
+        match self {
+            Step::KeyOrIndex(number) => match number.parse() {
+                Ok(index) if value.is_array() => Step::Index(index),
+                _ => Step::Key(number.clone()),
+            },
+            known @ (Step::Key(_) | Step::Index(_)) => known.clone(),
+        }
     }
 }
 
@@ -182,8 +198,8 @@ pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> 
 pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
     let wrong = || invalid(format!("`{path}` is no path of JSON; write $.key[0].key, /key/0, or a key"));
     if let Some(pointer) = path.strip_prefix('/') {
-        let step = |part: &str| match part.parse() {
-            Ok(index) => Step::Index(index),
+        let step = |part: &str| match part.parse::<i64>() {
+            Ok(_) => Step::KeyOrIndex(part.to_owned()),
             Err(_) => Step::Key(part.replace("~1", "/").replace("~0", "~")),
         };
         return Ok(pointer.split('/').map(step).collect());
@@ -405,7 +421,7 @@ mod tests {
         let key = |key: &str| Step::Key(key.to_owned());
         assert_eq!(steps_of("$.a.b[1]").unwrap(), [key("a"), key("b"), Step::Index(1)]);
         assert_eq!(steps_of("$[-1].\"a.b\"").unwrap(), [Step::Index(-1), key("a.b")]);
-        assert_eq!(steps_of("/a/0").unwrap(), [key("a"), Step::Index(0)]);
+        assert_eq!(steps_of("/a/0").unwrap(), [key("a"), Step::KeyOrIndex("0".to_owned())]);
         assert_eq!(steps_of("a.b").unwrap(), [key("a.b")]);
         for wrong in ["$a", "$.", "$[x", "$.*", "$[*]"] {
             assert!(steps_of(wrong).is_err(), "{wrong}");

@@ -128,12 +128,12 @@ fn located<'a>(document: &'a Value, steps: &[Step]) -> Option<JsonPart<'a>> {
     let mut part = JsonPart { value: document, key: None, id: 0, full_key: "$".to_owned() };
     for step in steps {
         let children = part.children();
-        part = match (step, part.value) {
+        part = match (step.within(part.value), part.value) {
             (Step::Key(key), Value::Object(_)) => {
-                children.into_iter().find(|child| child.key.as_ref().is_some_and(|own| own == key))?
+                children.into_iter().find(|child| child.key.as_deref() == Some(key.as_str()))?
             }
             (Step::Index(index), Value::Array(items)) => {
-                let at = if *index < 0 { index.checked_add(i64::try_from(items.len()).ok()?)? } else { *index };
+                let at = if index < 0 { index.checked_add(i64::try_from(items.len()).ok()?)? } else { index };
                 children.into_iter().nth(usize::try_from(at).ok()?)?
             }
             _ => return None,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt32Array, new_empty_array};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{SortOptions, sort_to_indices, take};
+use arrow::compute::{sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid, unfit};
+use super::lists::sort_options;
 use crate::type_names::sql_name;
 
 /// Returns the functions of this file.
@@ -111,16 +112,8 @@ fn grades(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
     let lists = arrays[0].as_list::<i32>();
     let (mut positions, mut lengths) = (Vec::new(), Vec::new());
     for row in 0..lists.len() {
-        let word = |index: usize| {
-            let words = arrays.get(index).map(|array| array.as_string::<i32>());
-            words.filter(|words| words.is_valid(row)).map(|words| words.value(row).trim().to_uppercase())
-        };
-        let options = SortOptions {
-            descending: word(1).as_deref() == Some("DESC"),
-            nulls_first: word(2).as_deref() == Some("NULLS FIRST"),
-        };
         let order = match lists.is_valid(row) {
-            true => sort_to_indices(&lists.value(row), Some(options), None)?,
+            true => sort_to_indices(&lists.value(row), Some(sort_options(arrays, row)?), None)?,
             false => UInt32Array::from(Vec::<u32>::new()),
         };
         lengths.push(order.len());

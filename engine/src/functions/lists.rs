@@ -4,16 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, UInt32Array, new_empty_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, PrimitiveBuilder,
+    UInt32Array, new_empty_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{SortOptions, concat, sort_to_indices, take};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, Float64Type, Int64Type,
+};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
+use super::checked_integers::out_of_range;
 use super::definition::{Definition, invalid, unfit};
+use super::maps::refuse_long_decimals;
 use crate::type_names::sql_name;
 
 /// Returns the functions of this file.
@@ -56,11 +61,22 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             aliases: &["array_sum"],
             arguments: 1..=1,
             takes: |types| {
-                let whole = any_list(types).is_ok_and(|types| element_type(&types).is_integer());
-                list_of(types, if whole { DataType::Int64 } else { DataType::Float64 })
+                let summed = match element_type(&any_list(types)?) {
+                    DataType::Boolean => DataType::Int64,
+                    integer if integer.is_integer() => DataType::Int64,
+                    DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+                        DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale)
+                    }
+                    _ => DataType::Float64,
+                };
+                list_of(types, summed)
             },
             returns: |types| Ok(element_type(types)),
-            compute: sums,
+            compute: |arrays, rows| match element_type(&[arrays[0].data_type().clone()]) {
+                DataType::Float64 => numbers(arrays, rows, |values| Some(values.iter().sum())),
+                DataType::Decimal128(_, _) => exact_sums::<Decimal128Type>(&arrays[0]),
+                _ => exact_sums::<Int64Type>(&arrays[0]),
+            },
         },
         number("list_avg", &["array_avg", "list_mean"], |arrays, rows| numbers(arrays, rows, |values| mean(values))),
         number("list_product", &["array_product"], |arrays, rows| {
@@ -182,21 +198,26 @@ fn lists(array: &ArrayRef) -> impl Iterator<Item = Option<ArrayRef>> + '_ {
     array.as_list::<i32>().iter()
 }
 
-fn sums(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    if arrays[0].as_list::<i32>().value_type() == DataType::Float64 {
-        return numbers(arrays, rows, |values| Some(values.iter().sum()));
-    }
-    let mut sums = Vec::with_capacity(rows);
-    for list in lists(&arrays[0]) {
+/// Returns the sum of the values of each list that are not null; null where there is none. Errors: a sum that its type has no
+/// place for.
+fn exact_sums<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<ArrayRef> {
+    let data_type = array.as_list::<i32>().value_type();
+    let mut sums = PrimitiveBuilder::<T>::with_capacity(array.len()).with_data_type(data_type.clone());
+    for list in lists(array) {
         let Some(list) = list.filter(|list| list.null_count() < list.len()) else {
-            sums.push(None);
+            sums.append_null();
             continue;
         };
-        let values = list.as_primitive::<Int64Type>().iter().flatten();
-        let sum = values.into_iter().try_fold(0_i64, i64::checked_add);
-        sums.push(Some(sum.ok_or_else(|| invalid("the sum of a list is larger than an integer of 64 bits".into()))?));
+        let mut sum = T::Native::default();
+        for value in list.as_primitive::<T>().iter().flatten() {
+            sum = ArrowNativeTypeOp::add_checked(sum, value)
+                .map_err(|_| out_of_range(&data_type, "the sum of a list"))?;
+        }
+        sums.append_value(sum);
     }
-    Ok(Arc::new(Int64Array::from(sums)))
+    let sums: ArrayRef = Arc::new(sums.finish());
+    refuse_long_decimals(&sums)?;
+    Ok(sums)
 }
 
 /// Computes a number of the values of each list that are not null; null where there is none.
@@ -245,8 +266,11 @@ fn counts(arrays: &[ArrayRef], _rows: usize, of: fn(&ArrayRef) -> Result<i64>) -
 fn occurrences(list: &ArrayRef) -> Result<Vec<(usize, usize)>> {
     let converter = RowConverter::new(vec![SortField::new(list.data_type().clone())])?;
     let rows = converter.convert_columns(&[Arc::clone(list)])?;
+    // A list of the type NULL says of none of its values that it is null.
+    let nulls = list.logical_nulls();
+    let is_known = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
     let mut found: HashMap<Vec<u8>, (usize, usize)> = HashMap::new();
-    for (index, row) in rows.iter().enumerate().filter(|(index, _)| list.is_valid(*index)) {
+    for (index, row) in rows.iter().enumerate().filter(|(index, _)| is_known(*index)) {
         found.entry(row.as_ref().to_vec()).or_insert((index, 0)).1 += 1;
     }
     Ok(found.into_values().collect())
@@ -273,7 +297,26 @@ fn truths(arrays: &[ArrayRef], _rows: usize, of: fn(Box<dyn Iterator<Item = bool
     Ok(Arc::new(lists(&arrays[0]).map(of_list).collect::<BooleanArray>()))
 }
 
-/// Sorts each list, by default upwards with nulls last.
+/// Returns how the list of a row is sorted, by the words behind it: by default upwards with nulls last.
+pub(super) fn sort_options(arrays: &[ArrayRef], row: usize) -> Result<SortOptions> {
+    let word = |index: usize| {
+        let words = arrays.get(index).map(|array| array.as_string::<i32>());
+        words.filter(|words| words.is_valid(row)).map(|words| words.value(row).trim().to_uppercase())
+    };
+    let descending = match word(1).as_deref() {
+        None | Some("ASC" | "ASCENDING") => false,
+        Some("DESC" | "DESCENDING") => true,
+        Some(other) => return Err(invalid(format!("lists are sorted ASC or DESC, not {other}"))),
+    };
+    let nulls_first = match word(2).as_deref() {
+        None | Some("NULLS LAST") => false,
+        Some("NULLS FIRST") => true,
+        Some(other) => return Err(invalid(format!("nulls stand NULLS FIRST or NULLS LAST, not {other}"))),
+    };
+    Ok(SortOptions { descending, nulls_first })
+}
+
+/// Sorts each list.
 fn sorted(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let list_array = arrays[0].as_list::<i32>();
     let DataType::List(field) = list_array.data_type() else { return Err(unfit("list_sort takes a list".into())) };
@@ -284,21 +327,7 @@ fn sorted(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             lengths.push(0);
             continue;
         };
-        let word = |index: usize| {
-            let words = arrays.get(index).map(|array| array.as_string::<i32>());
-            words.filter(|words| words.is_valid(row)).map(|words| words.value(row).trim().to_uppercase())
-        };
-        let descending = match word(1).as_deref() {
-            None | Some("ASC") => false,
-            Some("DESC") => true,
-            Some(other) => return Err(invalid(format!("lists are sorted ASC or DESC, not {other}"))),
-        };
-        let nulls_first = match word(2).as_deref() {
-            None | Some("NULLS LAST") => false,
-            Some("NULLS FIRST") => true,
-            Some(other) => return Err(invalid(format!("nulls stand NULLS FIRST or NULLS LAST, not {other}"))),
-        };
-        let indices = sort_to_indices(&list, Some(SortOptions { descending, nulls_first }), None)?;
+        let indices = sort_to_indices(&list, Some(sort_options(arrays, row)?), None)?;
         let part = take(&list, &indices, None)?;
         lengths.push(part.len());
         parts.push(part);

@@ -7,8 +7,52 @@ use super::definition::invalid;
 /// The most digits of a pattern.
 const MAX_DIGITS: usize = 60;
 
-/// Returns a number as a pattern says. Errors: a pattern that means nothing.
-pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
+/// A number that a pattern shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ShownNumber {
+    Double(f64),
+    /// An integer or a decimal: the number without its point, and how many digits are behind that.
+    Decimal(i128, i8),
+}
+
+impl ShownNumber {
+    fn is_negative(self) -> bool {
+        match self {
+            Self::Double(value) => value < 0.0,
+            Self::Decimal(unscaled, _) => unscaled < 0,
+        }
+    }
+
+    /// Returns the digits before the point and so many behind it, without a sign; `None` of what is no finite number. A decimal is
+    /// rounded half away from zero.
+    fn digits(self, places: usize) -> Option<(String, String)> {
+        let shown = match self {
+            Self::Double(value) => value.is_finite().then(|| format!("{:.places$}", value.abs()))?,
+            Self::Decimal(unscaled, scale) => return Some(decimal_digits(unscaled.unsigned_abs(), scale, places)),
+        };
+        let (whole, fraction) = shown.split_once('.').unwrap_or((&shown, ""));
+        Some((whole.to_owned(), fraction.to_owned()))
+    }
+}
+
+fn decimal_digits(unscaled: u128, scale: i8, places: usize) -> (String, String) {
+    let behind = usize::try_from(scale).unwrap_or(0);
+    let cut = behind.saturating_sub(places);
+    let divisor = u32::try_from(cut).ok().and_then(|cut| 10_u128.checked_pow(cut));
+    let rounded = divisor.map_or(0, |divisor| (unscaled + divisor / 2) / divisor);
+    // What a negative scale leaves out, and the places that the number has none for.
+    let zeros = places.saturating_sub(behind) + if scale < 0 { usize::from(scale.unsigned_abs()) } else { 0 };
+    let mut digits = format!("{rounded}{}", "0".repeat(zeros));
+    if digits.len() <= places {
+        digits.insert_str(0, &"0".repeat(places + 1 - digits.len()));
+    }
+    let fraction = digits.split_off(digits.len() - places);
+    (digits, fraction)
+}
+
+/// Returns a number as a pattern says; with `#` for its digits, where it has more than the pattern. Errors: a pattern that means
+/// nothing.
+pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     let wrong = || invalid(format!("`{pattern}` is no pattern of a number; write 999,990.00"));
     let mut fills = true;
     let mut body = pattern;
@@ -39,14 +83,10 @@ pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
     {
         return Err(wrong());
     }
-    let shown = format!("{:.*}", fraction.len(), value.abs());
-    let (number, decimals) = shown.split_once('.').unwrap_or((&shown, ""));
-    if !value.is_finite() || number.trim_start_matches('0').len() > digits {
-        let filled = pattern.chars().map(|letter| if is_digit(letter) { '#' } else { letter });
-        return Ok(filled.collect());
-    }
+    let shown = value.digits(fraction.len()).filter(|(number, _)| number.trim_start_matches('0').len() <= digits);
+    let (number, mut decimals) = shown.unwrap_or_else(|| ("#".repeat(digits), "#".repeat(fraction.len())));
     // Digits from the right, so that separators stand where the pattern has them.
-    let mut given = number.chars().rev().filter(char::is_ascii_digit);
+    let mut given = number.chars().rev();
     let significant = number.trim_start_matches('0').len();
     let zeros_from = whole.chars().filter(|letter| is_digit(*letter)).position(|letter| letter == '0');
     let forced = zeros_from.map_or(0, |at| digits - at);
@@ -66,7 +106,6 @@ pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
     let width = whole.chars().count();
     let mut text = whole.trim_start().to_owned();
     if !fraction.is_empty() {
-        let mut decimals = decimals.to_owned();
         if !fills {
             let kept = fraction.rfind('0').map_or(0, |at| at + 1);
             while decimals.len() > kept && decimals.ends_with('0') {
@@ -82,8 +121,7 @@ pub(super) fn number_text(value: f64, pattern: &str) -> Result<String> {
     if percent {
         text.push('%');
     }
-    let negative = value < 0.0;
-    match (negative, leading_sign, trailing_sign) {
+    match (value.is_negative(), leading_sign, trailing_sign) {
         (true, _, false) => text.insert(0, '-'),
         (false, true, _) => text.insert(0, '+'),
         (true, _, true) => text.push('-'),
@@ -113,11 +151,29 @@ mod tests {
             (148.5, "FM999.999", "148.5"),
             (148.5, "FM999.990", "148.500"),
             (12345.0, "999", " ###"),
+            (-12345.5, "FM9,9.9", "-#,#.#"),
             (0.1, "0.9", " 0.1"),
             (1_000_000.0, "FM9,999,999", "1,000,000"),
         ] {
-            assert_eq!(number_text(value, pattern).unwrap(), text.replace(" ###", "###"), "{value} {pattern}");
+            assert_eq!(number_text(ShownNumber::Double(value), pattern).unwrap(), text, "{value} {pattern}");
         }
-        assert!(number_text(1.0, "abc").is_err());
+        assert!(number_text(ShownNumber::Double(1.0), "abc").is_err());
+    }
+
+    #[test]
+    fn decimals_have_all_their_digits() {
+        for (unscaled, scale, pattern, text) in [
+            (1_005, 3, "FM0.00", "1.01"),
+            (-125, 3, "FM0.00", "-0.13"),
+            (1_234_567_890_123_456_789, 2, "FM99999999999999999.00", "12345678901234567.89"),
+            (7, 0, "FM0.00", "7.00"),
+            (12, -3, "FM99,999", "12,000"),
+            (995, 2, "9", " #"),
+            (4, 1, "FM9", "0"),
+            (i128::MAX, 38, "FM9.9", "1.7"),
+        ] {
+            let shown = number_text(ShownNumber::Decimal(unscaled, scale), pattern).unwrap();
+            assert_eq!(shown, text, "{unscaled} {scale} {pattern}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::ScalarUDF;
 use regex::{Regex, RegexBuilder};
 
 use super::definition::{Definition, invalid, texts, unfit};
+use super::hex::{byte_of_hex, bytes_of_hex};
 use crate::type_names::sql_name;
 
 /// The most bytes of a compiled pattern.
@@ -137,7 +138,7 @@ fn slices(texts: &ArrayRef, starts: &ArrayRef, ends: &ArrayRef, rows: usize, is_
         let first = if starts.is_null(row) { 1 } else { position(starts.value(row)) };
         let last = if ends.is_null(row) { length } else { position(ends.value(row)) };
         let skipped = usize::try_from(first.max(1) - 1).unwrap_or(usize::MAX);
-        let count = usize::try_from(last - first.max(1) + 1).unwrap_or(0);
+        let count = usize::try_from(last.saturating_sub(first.max(1)).saturating_add(1)).unwrap_or(0);
         let is_outside = is_element && first < 1;
         found.push(Some(if is_outside { String::new() } else { text.chars().skip(skipped).take(count).collect() }));
     }
@@ -319,9 +320,8 @@ fn blob_bytes(text: &str) -> Result<Vec<u8>> {
             continue;
         }
         let digits = after.strip_prefix(b"x").and_then(|after| after.get(..2));
-        let byte = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = byte
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        let byte = digits
+            .and_then(byte_of_hex)
             .ok_or_else(|| invalid("a backslash in a BLOB begins a byte: \\xAA; one itself is \\x5C".into()))?;
         bytes.push(byte);
         rest = after.get(3..).unwrap_or_default();
@@ -334,26 +334,20 @@ fn bytea_bytes(text: &str) -> Result<Vec<u8>> {
     let wrong = || invalid(format!("`{text}` is no BYTEA; write \\x and pairs of hexadecimal digits"));
     if let Some(digits) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let pairs = digits.chunks(2).map(|pair| {
-            let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
-            u8::from_str_radix(pair, 16).ok()
-        });
-        return pairs.collect::<Option<Vec<u8>>>().ok_or_else(wrong);
+        return bytes_of_hex(&digits).ok_or_else(wrong);
     }
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
-        (bytes, rest) = match (first, after) {
-            (b'\\', [b'\\', after @ ..]) => ([bytes, vec![b'\\']].concat(), after),
-            (b'\\', after) => {
-                let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-                let byte = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).ok_or_else(wrong)?;
-                ([bytes, vec![byte]].concat(), after.get(3..).unwrap_or_default())
+        let (byte, after) = match (first, after) {
+            (b'\\', [b'\\', after @ ..]) => (b'\\', after),
+            (b'\\', [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', after @ ..]) => {
+                ((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'), after)
             }
-            (byte, after) => {
-                bytes.push(*byte);
-                (bytes, after)
-            }
+            (b'\\', _) => return Err(wrong()),
+            (byte, after) => (*byte, after),
         };
+        bytes.push(byte);
+        rest = after;
     }
     Ok(bytes)
 }
@@ -361,6 +355,9 @@ fn bytea_bytes(text: &str) -> Result<Vec<u8>> {
 /// `0110` as bytes; a first byte of fewer digits is filled up.
 fn binary_bytes(text: &str) -> Result<Vec<u8>> {
     let wrong = || invalid(format!("`{text}` is no binary number"));
+    if !text.bytes().all(|digit| matches!(digit, b'0' | b'1')) {
+        return Err(wrong());
+    }
     let padded = format!("{}{text}", "0".repeat((8 - text.len() % 8) % 8));
     let bytes = padded.as_bytes().chunks(8).map(|bits| {
         let bits = std::str::from_utf8(bits).map_err(|_| wrong())?;
@@ -478,6 +475,20 @@ mod tests {
         assert_eq!(bytea_bytes("\\xDEADbeef").unwrap(), b"\xDE\xAD\xBE\xEF");
         assert_eq!(bytea_bytes("a\\000\\\\b").unwrap(), b"a\0\\b");
         assert_eq!(binary_bytes("0110").unwrap(), [6]);
+        assert_eq!(bytea_bytes("\\377\\").map_err(|_| ()), Err(()));
+        assert_eq!(bytea_bytes("\\377é").unwrap(), b"\xFF\xC3\xA9");
         assert_eq!(binary_bytes("100000001").unwrap(), [1, 1]);
+        // A sign is no digit, and a byte ends at 377.
+        for text in ["\\+12", "\\400", "\\x+f"] {
+            assert!(bytea_bytes(text).is_err(), "{text}");
+        }
+        assert!(blob_bytes("\\x+A").is_err());
+        assert!(binary_bytes("+0000001").is_err());
+    }
+
+    #[test]
+    fn a_long_text_of_escapes_is_read_once() {
+        let text = "\\\\".repeat(500_000);
+        assert_eq!(bytea_bytes(&text).unwrap().len(), 500_000);
     }
 }

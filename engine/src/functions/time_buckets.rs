@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Date32Array, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
-use chrono::{Datelike, Months, NaiveDate};
-use datafusion::error::{DataFusionError, Result};
+use chrono::{Datelike, NaiveDate};
+use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::dates::{micros, moment};
+use super::dates::{MICROS_A_DAY, micros, moment, months_later, out_of_range};
 use super::definition::{Definition, invalid, unfit};
 use super::intervals::micros_at;
 
-const MICROS_A_DAY: i64 = 86_400_000_000;
 /// Where buckets of days and times begin: a Monday, 2000-01-03.
 const FIRST_MONDAY: i64 = 946_857_600_000_000;
 /// Where buckets of months begin: January 2000, in months.
@@ -138,15 +137,7 @@ fn moved(time: i64, by: IntervalMonthDayNano, sign: i32) -> Result<i64> {
     let months = by.months.checked_mul(sign).ok_or_else(out_of_range)?;
     let time = match months {
         0 => time,
-        months => {
-            let (time, count) = (moment(time)?, Months::new(months.unsigned_abs()));
-            let later = if months < 0 { time.checked_sub_months(count) } else { time.checked_add_months(count) };
-            later.ok_or_else(out_of_range)?.and_utc().timestamp_micros()
-        }
+        months => months_later(moment(time)?, months)?.and_utc().timestamp_micros(),
     };
     i64::try_from(i128::from(time) + days_and_time(by) * i128::from(sign)).map_err(|_| out_of_range())
-}
-
-fn out_of_range() -> DataFusionError {
-    invalid("the time is out of range".into())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, TimestampMicrosecondType};
 use chrono::format::{Fixed, Item, Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
 use datafusion::error::Result;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::dates::{day_from_sunday, micros, moment};
 use super::definition::{Definition, invalid, texts};
-use super::number_text::number_text;
+use super::number_text::{ShownNumber, number_text};
 
 /// The longest pattern, and the longest text that is made of one.
 const MAX_PATTERN: usize = 1_000;
@@ -68,12 +68,12 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             aliases: &["date_format"],
             arguments: 2..=2,
             takes: |types| match types {
-                [number, _] if number.is_numeric() => Ok(vec![DataType::Float64, DataType::Utf8]),
+                [number, _] if number.is_numeric() => Ok(vec![shown_type(number), DataType::Utf8]),
                 _ => Ok(vec![micros(), DataType::Utf8]),
             },
             returns: |_| Ok(DataType::Utf8),
             compute: |arrays, rows| match arrays[0].data_type() {
-                DataType::Float64 => numbers(arrays, rows),
+                DataType::Float64 | DataType::Decimal128(_, _) => numbers(arrays, rows),
                 _ => shown(&arrays[0], &arrays[1], rows, either_pattern),
             },
         },
@@ -332,12 +332,29 @@ fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
     })
 }
 
+/// Returns the type in which a number is shown, which loses none of its digits.
+fn shown_type(number: &DataType) -> DataType {
+    match number {
+        integer if integer.is_integer() => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => {
+            DataType::Decimal128(DECIMAL128_MAX_PRECISION, *scale)
+        }
+        _ => DataType::Float64,
+    }
+}
+
 fn numbers(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let (values, patterns) = (arrays[0].as_primitive::<Float64Type>(), arrays[1].as_string::<i32>());
+    let patterns = arrays[1].as_string::<i32>();
+    let number = |row: usize| match arrays[0].data_type() {
+        DataType::Decimal128(_, scale) => {
+            ShownNumber::Decimal(arrays[0].as_primitive::<Decimal128Type>().value(row), *scale)
+        }
+        _ => ShownNumber::Double(arrays[0].as_primitive::<Float64Type>().value(row)),
+    };
     let mut texts = Vec::with_capacity(rows);
     for row in 0..rows {
-        let is_null = values.is_null(row) || patterns.is_null(row);
-        texts.push(if is_null { None } else { Some(number_text(values.value(row), patterns.value(row))?) });
+        let is_null = arrays.iter().any(|array| array.is_null(row));
+        texts.push(if is_null { None } else { Some(number_text(number(row), patterns.value(row))?) });
     }
     Ok(Arc::new(StringArray::from(texts)))
 }
@@ -355,7 +372,8 @@ fn times(arrays: &[ArrayRef], rows: usize, null_where_wrong: bool) -> Result<Arr
                     false => list.value(row).as_string::<i32>().iter().flatten().map(str::to_owned).collect(),
                 }
             }
-            _ => arrays[1].as_string::<i32>().iter().nth(row).flatten().map(str::to_owned).into_iter().collect(),
+            _ if arrays[1].is_null(row) => Vec::new(),
+            _ => vec![arrays[1].as_string::<i32>().value(row).to_owned()],
         };
         if texts.is_null(row) || patterns.is_empty() {
             values.push(None);

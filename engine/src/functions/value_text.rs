@@ -11,9 +11,10 @@ use arrow::datatypes::{
     TimestampNanosecondType,
 };
 use chrono::{DateTime, NaiveDateTime};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
+use super::dates::out_of_range;
 use super::definition::{Definition, invalid};
 use super::elapsed::intervals;
 
@@ -55,9 +56,11 @@ pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
 
 /// Returns the values of an array as text. `is_inner`: they are parts of a value, and quoted where they would be misread.
 fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
-    let rows = array.len();
+    // A dictionary has nulls among its values, too.
+    let nulls = array.logical_nulls();
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let each = |of: &dyn Fn(usize) -> Result<String>| -> Result<StringArray> {
-        let texts = (0..rows).map(|row| if array.is_null(row) { Ok(None) } else { of(row).map(Some) });
+        let texts = (0..array.len()).map(|row| if is_null(row) { Ok(None) } else { of(row).map(Some) });
         Ok(StringArray::from(texts.collect::<Result<Vec<_>>>()?))
     };
     match array.data_type() {
@@ -183,10 +186,6 @@ fn number_text(scientific: &str, plain: &dyn Display) -> String {
     }
 }
 
-fn out_of_range() -> DataFusionError {
-    invalid("the time is out of range".into())
-}
-
 fn shown(texts: &StringArray, row: usize) -> &str {
     if texts.is_null(row) { "NULL" } else { texts.value(row) }
 }
@@ -251,6 +250,8 @@ fn interval_text(months: i32, days: i32, nanoseconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{DictionaryArray, Int32Array};
+
     use super::*;
 
     #[test]
@@ -271,6 +272,14 @@ mod tests {
         }
         let narrow = 1.5e-7_f32;
         assert_eq!(number_text(&format!("{narrow:e}"), &narrow), "1.5e-07");
+    }
+
+    #[test]
+    fn a_null_among_the_values_of_a_dictionary_is_one() {
+        let values: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
+        let words = DictionaryArray::new(Int32Array::from(vec![Some(1), Some(0), None]), values);
+        let shown = texts(&(Arc::new(words) as ArrayRef), false).unwrap();
+        assert_eq!(shown.iter().collect::<Vec<_>>(), [None, Some("a"), None]);
     }
 
     #[test]

@@ -9,16 +9,16 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
-use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta};
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, TimeDelta};
 use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::dates::moment;
+use super::dates::{moment, months_later, out_of_range};
 use super::definition::invalid;
 
 const MICROS_A_SECOND: i64 = 1_000_000;
@@ -275,18 +275,8 @@ fn start_of_bin(stride: IntervalMonthDayNano, origin: i64) -> Option<StartOfPart
     }
 }
 
-fn months_later(time: NaiveDateTime, months: i32) -> Result<NaiveDateTime> {
-    let count = Months::new(months.unsigned_abs());
-    let later = if months < 0 { time.checked_sub_months(count) } else { time.checked_add_months(count) };
-    later.ok_or_else(out_of_range)
-}
-
 fn in_micros(time: NaiveDateTime) -> i64 {
     time.and_utc().timestamp_micros()
-}
-
-fn out_of_range() -> DataFusionError {
-    invalid("the time is out of range".into())
 }
 
 /// Returns the starts of times, in their type.

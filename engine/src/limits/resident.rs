@@ -81,6 +81,8 @@ impl ResidentLimit {
         if !watch.is_running.swap(true, Ordering::AcqRel) {
             let started = std::thread::Builder::new().name("querent-memory".into()).spawn(|| WATCH.run());
             if let Err(error) = started {
+                // The next query tries again.
+                watch.is_running.store(false, Ordering::Release);
                 tracing::warn!(%error, "resident memory is not watched");
             }
         }
@@ -158,9 +160,9 @@ impl Watch {
         let (mut evicted_at, mut let_go_at): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             let queries = self.running();
-            match resident_bytes() {
-                Some(bytes) => RESIDENT.store(bytes, Ordering::Relaxed),
-                None => return,
+            // Where there is no answer, as for want of a file handle, the last one holds: a watch that ended would miss what is next.
+            if let Some(bytes) = resident_bytes() {
+                RESIDENT.store(bytes, Ordering::Relaxed);
             }
             let mut limits = queries.iter().map(|query| query.limit()).filter(|limit| limit.is_reached());
             if limits.any(|limit| limit.kept.give_way(limit.bytes / 100 * GIVEN_BACK_PERCENT) > 0) {
@@ -213,13 +215,22 @@ fn query_to_end(queries: &[Arc<QueryUsage>]) -> Option<&Arc<QueryUsage>> {
 
 /// Returns the resident bytes of this process; `None` where the system does not say.
 fn resident_bytes() -> Option<usize> {
-    const PAGE_BYTES: usize = 4_096;
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
     let mut statm = File::open("/proc/self/statm").ok()?;
     statm.read_to_string(&mut text).ok()?;
     let pages: usize = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * PAGE_BYTES)
+    Some(pages * page_bytes())
+}
+
+/// Returns the bytes of a page of memory, which are more than 4096 on some machines.
+fn page_bytes() -> usize {
+    static BYTES: LazyLock<usize> = LazyLock::new(|| {
+        #[expect(unsafe_code, reason = "a question about this machine")]
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(bytes).unwrap_or(4_096)
+    });
+    *BYTES
 }
 
 #[cfg(test)]
@@ -229,5 +240,16 @@ mod tests {
     #[test]
     fn the_process_says_what_it_takes() {
         assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test reads what is no file on a disk")]
+    fn pages_are_those_of_the_machine() {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let kilobytes: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        let seen = resident_bytes().unwrap();
+        // Other tests of the process take and give back while both are read.
+        assert!((kilobytes << 9..kilobytes << 11).contains(&seen), "{seen} bytes, {kilobytes} kB");
     }
 }

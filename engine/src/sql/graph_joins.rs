@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Expr, Query, TableFactor, Visit, Visitor};
 use querent_kql::graph::{GraphVariable, PatternShape};
 
-use super::table_functions::quoted;
+use crate::identifiers::quote_identifier;
 
 /// The column that numbers loops; 0 for other edges.
 const LOOP: &str = "\"$loop\"";
@@ -102,7 +102,7 @@ impl<'a> PatternJoins<'a> {
     /// What the pattern names is known by that name in errors, too.
     fn alias(&self, variable: GraphVariable, unnamed: &str) -> String {
         let named = self.shape.variables.iter().find(|(_, known)| *known == variable);
-        quoted(named.map_or(unnamed, |(name, _)| name))
+        quote_identifier(named.map_or(unnamed, |(name, _)| name))
     }
 
     /// Returns FROM and WHERE of all matches, with a row of the table of nodes for each of `described`. `columns` are the

@@ -16,9 +16,9 @@ use querent_kql::graph::{EDGE_VALUES, GraphVariable, MATCHES, NODE_VALUES, NODES
 use super::exact_text::double_quotes;
 use super::graph_joins::{JoinedTables, PatternJoins, is_repeatable};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
-use super::table_functions::{CallArguments, quoted};
+use super::table_functions::CallArguments;
 use crate::error::{EngineError, Result};
-use crate::identifiers::same_name;
+use crate::identifiers::{quote_identifier, same_name};
 
 /// The function's name.
 pub(super) const NAME: &str = "graph_match";
@@ -389,7 +389,7 @@ impl Matched<'_> {
             None => format!("made['{NODES}'][{}]", place + 1),
         };
         let column_name = name.value.to_lowercase();
-        self.fields.matches.insert(quoted(&column_name), value);
+        self.fields.matches.insert(quote_identifier(&column_name), value);
         named(column_name, rest)
     }
 
@@ -412,7 +412,7 @@ impl Matched<'_> {
 
     fn column(&mut self, name: &Ident, field: &Ident, rest: &[Ident], value: String) -> Expr {
         let column_name = format!("{}.{}", name.value.to_lowercase(), field.value);
-        self.fields.matches.insert(quoted(&column_name), value);
+        self.fields.matches.insert(quote_identifier(&column_name), value);
         named(column_name, rest)
     }
 }

@@ -223,10 +223,6 @@ fn column_names(schema: &DFSchema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 fn quoted_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

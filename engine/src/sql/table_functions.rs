@@ -17,6 +17,7 @@ use super::exact_text::exact_text;
 use super::syntax::try_visit_statement;
 use super::{graph_functions, graph_match, hybrid_search};
 use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
 
 /// A table function that becomes a subquery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,14 +186,14 @@ impl<'a> CallArguments<'a> {
 
     /// Returns the quoted name of a column.
     pub(super) fn column(&self, parameter: &str) -> Option<String> {
-        self.text(parameter).map(quoted)
+        self.text(parameter).map(quote_identifier)
     }
 
     /// Returns a table as it stands in FROM.
     pub(super) fn table(&self, parameter: &str) -> Option<String> {
         match self.get(parameter)? {
             table @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_)) => Some(exact_text(table)),
-            other => Some(text_of(other)?.split('.').map(quoted).collect::<Vec<_>>().join(".")),
+            other => Some(text_of(other)?.split('.').map(quote_identifier).collect::<Vec<_>>().join(".")),
         }
     }
 }
@@ -206,9 +207,4 @@ fn text_of(expr: &Expr) -> Option<&str> {
         Expr::Identifier(ident) => Some(&ident.value),
         _ => None,
     }
-}
-
-/// Returns a name in quotes.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::response::Response;
 use http::StatusCode;
 use querent_catalog::{DEFAULT_DATABASE, Principal, ResolvedTable, TableName, TableSource};
-use querent_engine::{Limits, Session, TableStatistics};
+use querent_engine::{Limits, Session, TableStatistics, quote_identifier};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -54,7 +54,7 @@ pub(super) async fn comment(
     let edits = TableComments::read(body)?;
     let name = params.name_of(table);
     let found = resolve(&state, &principal, &name).await?.info;
-    let full_name = format!("{}.{}", quoted(&found.name.database), quoted(&found.name.table));
+    let full_name = format!("{}.{}", quote_identifier(&found.name.database), quote_identifier(&found.name.table));
     let mut statements = Vec::new();
     if let Some(text) = &edits.table {
         statements.push(format!("COMMENT ON TABLE {full_name} IS {}", literal(text.as_deref())));
@@ -64,7 +64,7 @@ pub(super) async fn comment(
             let message = format!("table `{}` has no column `{column}`", found.name);
             ApiError::new(ErrorCode::ColumnNotFound, message)
         })?;
-        let of = format!("{full_name}.{}", quoted(&known.name));
+        let of = format!("{full_name}.{}", quote_identifier(&known.name));
         statements.push(format!("COMMENT ON COLUMN {of} IS {}", literal(text.as_deref())));
     }
     run_all(&state, &principal, &statements).await?;
@@ -86,7 +86,7 @@ pub(super) async fn comment_database(
     let Some(found) = catalog.databases().get(&principal, &database).await? else {
         return Err(catalog.tables().not_found(&principal, &TableName::new(&database, "")).await.into());
     };
-    let statement = format!("COMMENT ON DATABASE {} IS {}", quoted(&found.name), literal(text.as_deref()));
+    let statement = format!("COMMENT ON DATABASE {} IS {}", quote_identifier(&found.name), literal(text.as_deref()));
     run_all(&state, &principal, &[statement]).await?;
     Ok(json_response(StatusCode::OK, &json!({ "name": found.name, "comment": text })))
 }
@@ -223,10 +223,6 @@ fn bad_body(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::BadRequestBody, message)
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
 fn literal(text: Option<&str>) -> String {
     text.map_or_else(|| "NULL".to_owned(), |text| format!("'{}'", text.replace('\'', "''")))
 }
@@ -259,7 +255,7 @@ mod tests {
     #[test]
     fn quotes_are_doubled() {
         assert_eq!(
-            (quoted("a\"b"), literal(Some("it's")), literal(None)),
+            (quote_identifier("a\"b"), literal(Some("it's")), literal(None)),
             ("\"a\"\"b\"".to_owned(), "'it''s'".to_owned(), "NULL".to_owned())
         );
     }

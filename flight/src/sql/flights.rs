@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use querent_catalog::{CATALOG_NAME, PageRequest, TableFilter, TableInfo};
-use querent_engine::ResultTypes;
+use querent_engine::{ResultTypes, quote_identifier};
 use serde::Deserialize;
 use tonic::Status;
 
@@ -79,7 +79,7 @@ fn table_flight(statements: &Statements, caller: &FlightCaller, table: &TableInf
 pub(super) fn statement_of_path(path: &[String], database: Option<&str>) -> Result<StatementText, ApiError> {
     match path {
         [table] => {
-            let text = format!("SELECT * FROM {}", quoted(table));
+            let text = format!("SELECT * FROM {}", quote_identifier(table));
             Ok(StatementText::new(text, database.unwrap_or_default(), QueryLanguage::Sql))
         }
         [database, table] => Ok(select_all(database, table)),
@@ -90,13 +90,9 @@ pub(super) fn statement_of_path(path: &[String], database: Option<&str>) -> Resu
 }
 
 fn select_all(database: &str, table: &str) -> StatementText {
-    let text = format!("SELECT * FROM {}.{}", quoted(database), quoted(table));
+    let text = format!("SELECT * FROM {}.{}", quote_identifier(database), quote_identifier(table));
     // Nothing in it is a bare name, and the schemas of system tables are no databases to be in.
     StatementText::new(text, "", QueryLanguage::Sql)
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A ticket as kyma's clients write it. They may send fields that are not known here, which its contract ignores.

@@ -465,6 +465,29 @@ fn of_kql() -> Vec<Attack> {
         }),
         kql("KQL parse_json", format!("print parse_json('{}')", "[".repeat(500_000))),
         kql(
+            "KQL bag_set_key of a deep path",
+            format!("print bag_set_key(dynamic({{}}), '${}', 1)", ".a".repeat(500_000)),
+        ),
+        kql("KQL indexof of an empty text", "print indexof('abc', '', 0, -1, 9223372036854775807)"),
+        kql(
+            "KQL contains of a long text",
+            "print t = strrep(strrep('a', 1000), 1000), w = strcat(strrep(strrep('a', 500), 1000), 'b') \
+             | project t contains w, t has_cs w, countof(t, substring(w, 0, 400000))",
+        ),
+        kql("KQL zip of many arrays", format!("print zip(range(1, 1000000){})", ", dynamic([])".repeat(500))),
+        kql(
+            "KQL extract_all of many groups",
+            format!("print extract_all('a{}', strrep(strrep('a', 1000), 1000))", "()".repeat(500)),
+        ),
+        kql(
+            "KQL has_any of many terms",
+            "print t = strrep(strrep('a ', 1000), 1000) | project t has_any (range(1, 1000000))",
+        ),
+        kql(
+            "KQL translate of long lists",
+            "print strlen(translate(strrep(strrep('a', 1000), 1000), 'b', strrep(strrep('c', 1000), 1000)))",
+        ),
+        kql(
             "KQL polygons that cross everywhere",
             format!(
                 "range i from 1 to 100 step 1 | extend s = geo_intersection_2polygons(dynamic({}), dynamic({})) | count",

@@ -139,7 +139,7 @@ impl Continuation<'_> {
                 self.join(&mut request, key, base.as_ref()).await?;
             }
             (Some(base), None) => {
-                request.history = messages_of(base);
+                request.history = messages_of(base)?;
                 if request.history.is_empty() {
                     // A run that was not to be stored: the client has its history.
                     request.history = messages(&earlier, &self.stored_files(&earlier).await?).await?.said;
@@ -183,7 +183,7 @@ impl Continuation<'_> {
     ) -> std::result::Result<(), ContinueError> {
         continue_conversation(self.catalog, self.who, request, key.clone()).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
-            request.history = messages_of(base);
+            request.history = messages_of(base)?;
             request.previous_run_id = Some(base.run_id);
         }
         let since = match request.previous_run_id {

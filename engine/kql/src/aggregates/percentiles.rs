@@ -94,10 +94,18 @@ struct PercentilesAccumulator {
     columns: Vec<ArgumentBatches>,
 }
 
+/// Returns how many of so many values are up to a percentile, rounded up. By the rounding of doubles 7 percent of 100 are a little
+/// more than 7, which makes no eighth of it.
+fn values_up_to(percentile: f64, count: f64) -> f64 {
+    let product = percentile / 100.0 * count;
+    let whole = product.round();
+    if (product - whole).abs() <= whole * 2.0 * f64::EPSILON { whole } else { product.ceil() }
+}
+
 /// Returns the index of a percentile among ordered values.
 fn nearest_rank(percentile: f64, count: usize) -> usize {
     // A float to integer cast saturates, and a float holds all counts exactly.
-    let rank = (percentile / 100.0 * count as f64).ceil() as usize;
+    let rank = values_up_to(percentile, count as f64) as usize;
     rank.saturating_sub(1).min(count.saturating_sub(1))
 }
 
@@ -105,10 +113,11 @@ fn nearest_rank(percentile: f64, count: usize) -> usize {
 fn nearest_weight(percentile: f64, weights: &Int64Array) -> usize {
     let weight = |index: usize| if weights.is_null(index) { 0.0 } else { weights.value(index).max(0) as f64 };
     let all: f64 = (0..weights.len()).map(weight).sum();
+    let wanted = values_up_to(percentile, all);
     let mut reached = 0.0;
     let found = (0..weights.len()).position(|index| {
         reached += weight(index);
-        reached > 0.0 && reached >= percentile / 100.0 * all
+        reached > 0.0 && reached >= wanted
     });
     found.unwrap_or(weights.len().saturating_sub(1))
 }
@@ -182,6 +191,10 @@ mod tests {
         assert_eq!(nearest_rank(50.0, 3), 1);
         assert_eq!(nearest_rank(100.0, 3), 2);
         assert_eq!(nearest_rank(0.0, 3), 0);
+        // Seven percent of a hundred, as doubles, are a little more than seven.
+        assert_eq!(nearest_rank(7.0, 100), 6);
+        assert_eq!(nearest_weight(7.0, &Int64Array::from(vec![7, 93])), 0);
+        assert_eq!(nearest_rank(7.1, 100), 7);
     }
 
     #[test]

@@ -165,6 +165,8 @@ impl Binder<'_> {
 /// Returns the number whose bits hexadecimal digits are, as in `int(0xFFFFFFFF)`.
 fn hexadecimal(kql_type: KqlType, text: &str) -> Option<ScalarValue> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    // The parser of numbers would take a sign.
+    let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
     match kql_type {
         KqlType::Int => Some(ScalarValue::Int32(Some(u32::from_str_radix(digits, 16).ok()?.cast_signed()))),
         KqlType::Long => Some(ScalarValue::Int64(Some(u64::from_str_radix(digits, 16).ok()?.cast_signed()))),

@@ -294,6 +294,11 @@ impl<'a> FunctionArguments<'a> {
         Err(self.error(&message))
     }
 
+    /// Returns an error if a call makes an array of more elements than it may.
+    pub(super) fn bounded_elements(&self, elements: usize) -> Result<()> {
+        self.bounded(elements.saturating_mul(size_of::<Value>()))
+    }
+
     /// Returns an error that names this function.
     pub(super) fn error(&self, message: &str) -> DataFusionError {
         let name = self.name.strip_prefix("kql_").unwrap_or(self.name);

@@ -74,7 +74,7 @@ fn array_slice(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let length = elements.len() as i64;
         let position = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
         let (start, end) = (position(start).max(0), position(end).min(length - 1));
-        let count = usize::try_from(end - start + 1).unwrap_or(0);
+        let count = usize::try_from(end.saturating_sub(start).saturating_add(1)).unwrap_or(0);
         Ok(elements.into_iter().skip(start as usize).take(count).collect::<Vec<_>>().into())
     })
 }
@@ -260,6 +260,7 @@ fn zip(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let arrays: Vec<Vec<Value>> = arrays.iter().map(|array| array.elements(row).unwrap_or_default()).collect();
         let longest = arrays.iter().map(Vec::len).max().unwrap_or(0);
+        arguments.bounded_elements(longest.saturating_mul(arrays.len()))?;
         let tuple = |index: usize| -> Value {
             arrays.iter().map(|array| array.get(index).cloned().unwrap_or(Value::Null)).collect::<Vec<_>>().into()
         };

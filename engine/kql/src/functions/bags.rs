@@ -1,5 +1,7 @@
 //! Functions of dynamic objects, which Kusto calls bags. If several bags have a member, the first one counts.
 
+use std::collections::HashSet;
+
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Map, Value};
@@ -14,6 +16,9 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The function that `pack_all(true)` applies to its bag. No query can call it by this name.
 pub(crate) const WITHOUT_EMPTY: &str = "pack_all(true)";
+
+/// The most names of a path: about as deep as dynamic values nest.
+const MOST_NAMES: usize = 100;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry(WITHOUT_EMPTY, "j", Returns::Is(KqlType::Dynamic), without_empty),
@@ -55,13 +60,12 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (bags, keys) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
-        for key in keys.elements(row).unwrap_or_default() {
-            let key = values::value_to_string(&key);
-            match key.starts_with("$.") || key.starts_with("$[") {
-                true => remove_at(&mut members, &key),
-                false => drop(members.shift_remove(&key)),
-            }
-        }
+        let keys = keys.elements(row).unwrap_or_default();
+        let (paths, names): (HashSet<String>, HashSet<String>) =
+            keys.iter().map(values::value_to_string).partition(|key| is_path(key));
+        // All at once: each that is removed moves those behind it.
+        members.retain(|name, _| !names.contains(name));
+        paths.iter().for_each(|path| remove_at(&mut members, path));
         Ok(Value::Object(members))
     })
 }
@@ -76,6 +80,10 @@ fn remove_at(members: &mut Map<String, Value>, path: &str) {
         bag = inner;
     }
     bag.shift_remove(*last);
+}
+
+fn is_path(key: &str) -> bool {
+    key.starts_with("$.") || key.starts_with("$[")
 }
 
 /// Returns the names of a path: `$.a['b']`.
@@ -114,9 +122,14 @@ fn bag_set_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
         let (key, set) = (keys.get(row), set.get(row).into_owned());
-        match key.starts_with("$.") || key.starts_with("$[") {
-            true => set_at(&mut members, &names_of(key), set),
-            false => drop(members.insert(key.to_owned(), set)),
+        if is_path(key) {
+            let names = names_of(key);
+            if names.len() > MOST_NAMES {
+                return Err(arguments.error(&format!("a path has at most {MOST_NAMES} names")));
+            }
+            set_at(&mut members, &names, set);
+        } else {
+            members.insert(key.to_owned(), set);
         }
         Ok(Value::Object(members))
     })

@@ -74,7 +74,6 @@ fn values_where(arguments: &FunctionArguments, is_kept: impl Fn(&Value) -> bool)
     })
 }
 
-/// Takes names and values in turn.
 /// Names alternate with values.
 fn bag_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
     if types.len() % 2 == 1 {

@@ -105,7 +105,11 @@ fn base64_decode(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 fn base64_to_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let strings = arguments.strings(0)?;
-    arguments.make_dynamics(|row| Ok(BASE64.decode(strings.get(row)).map_or(Value::Null, Value::from)))
+    arguments.make_dynamics(|row| {
+        let Ok(bytes) = BASE64.decode(strings.get(row)) else { return Ok(Value::Null) };
+        arguments.bounded_elements(bytes.len())?;
+        Ok(bytes.into())
+    })
 }
 
 fn base64_from_array(arguments: &FunctionArguments) -> Result<ArrayRef> {

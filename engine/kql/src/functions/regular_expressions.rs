@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::arguments::{FunctionArguments, RegexCache};
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
@@ -77,8 +78,15 @@ fn extract_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
             None if regex.captures_len() == 1 => vec![0],
             None => (1..regex.captures_len()).collect(),
         };
-        let taken: Vec<Value> =
-            regex.captures_iter(strings.get(row)).map(|captures| take(&captures, &groups)).collect();
+        let (mut taken, mut bytes, mut turns) = (Vec::new(), 0_usize, LoopTurns::default());
+        for captures in regex.captures_iter(strings.get(row)) {
+            turns.count()?;
+            // Groups may be many, and within each other.
+            let sizes = groups.iter().map(|group| captures.get(*group).map_or(0, |found| found.len()));
+            bytes = sizes.fold(bytes, |bytes, size| bytes.saturating_add(size + size_of::<Value>()));
+            arguments.bounded(bytes)?;
+            taken.push(take(&captures, &groups));
+        }
         Ok(if taken.is_empty() { Value::Null } else { Value::Array(taken) })
     })
 }
@@ -150,24 +158,26 @@ fn countof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let count = if is_pattern {
             compiled.get(arguments, wanted.get(row))?.find_iter(strings.get(row)).count()
         } else {
-            occurrences(strings.get(row), wanted.get(row))
+            occurrences(strings.get(row), wanted.get(row))?
         };
         counts.push(count as i64);
     }
     arguments.make_longs(|row| counts.get(row).copied())
 }
 
-fn occurrences(text: &str, wanted: &str) -> usize {
+/// Errors: that of a query that is to end.
+fn occurrences(text: &str, wanted: &str) -> Result<usize> {
     if wanted.is_empty() {
-        return 0;
+        return Ok(0);
     }
-    let (mut count, mut rest) = (0, text);
+    let (mut count, mut rest, mut turns) = (0, text, LoopTurns::default());
     while let Some(at) = rest.find(wanted) {
+        turns.count()?;
         count += 1;
         let first = rest[at..].chars().next().map_or(1, char::len_utf8);
         rest = &rest[at + first..];
     }
-    count
+    Ok(count)
 }
 
 /// Matches lie within `length` characters from `start` on, and do not overlap; a negative start gives null.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 use crate::values;
 
@@ -167,30 +168,42 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         if start > text.chars().count() {
             return Some(-1);
         }
-        let mut from = start;
-        for nth in 1..=occurrence {
-            let rest = slice(text, from, usize::MAX);
-            let Some(at) = rest.find(wanted).map(|at| from + rest[..at].chars().count()) else { return Some(-1) };
-            if at - start >= length {
-                return Some(-1);
-            }
-            if nth == occurrence {
-                return Some(at as i64);
-            }
-            from = at + 1;
-        }
-        Some(-1)
+        let found = nth_occurrence(slice(text, start, usize::MAX), wanted, occurrence, length);
+        Some(found.map_or(-1, |chars| (start + chars) as i64))
     })
+}
+
+/// Returns how many characters are before the n-th occurrence; `None` if there are fewer occurrences within `length`
+/// characters, or the query is to end.
+fn nth_occurrence(text: &str, wanted: &str, nth: i64, length: usize) -> Option<usize> {
+    let (mut rest, mut chars, mut turns) = (text, 0, LoopTurns::default());
+    for turn in 1..=nth {
+        let at = rest.find(wanted)?;
+        chars += rest[..at].chars().count();
+        if chars >= length {
+            return None;
+        }
+        if turn == nth {
+            return Some(chars);
+        }
+        turns.count().ok()?;
+        // The empty text occurs at the end, too, and after it nothing does.
+        rest = &rest[at + rest[at..].chars().next()?.len_utf8()..];
+        chars += 1;
+    }
+    None
 }
 
 fn split(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, delimiter) = (arguments.strings(0)?, arguments.strings(1)?);
     let index = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
     arguments.make_dynamics(|row| {
-        let parts: Vec<&str> = match delimiter.get(row) {
-            "" => vec![strings.get(row)],
-            delimiter => strings.get(row).split(delimiter).collect(),
-        };
+        let (text, delimiter) = (strings.get(row), delimiter.get(row));
+        // A short text has few parts.
+        if !delimiter.is_empty() && arguments.bounded_elements(text.len()).is_err() {
+            arguments.bounded_elements(text.matches(delimiter).count())?;
+        }
+        let parts: Vec<&str> = if delimiter.is_empty() { vec![text] } else { text.split(delimiter).collect() };
         let Some(index) = &index else { return Ok(parts.into()) };
         let part = index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| parts.get(index));
         Ok(part.map_or(Value::Array(Vec::new()), |part| vec![*part].into()))
@@ -358,15 +371,26 @@ fn reverse(arguments: &FunctionArguments) -> Result<ArrayRef> {
 /// list stands for all that are missing.
 fn translate(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (from, to, strings) = (arguments.strings(0)?, arguments.strings(1)?, arguments.strings(2)?);
+    let literal = (from.constant && to.constant).then(|| replacements(from.get(0), to.get(0)));
     arguments.make_strings(|row, text| {
-        let to: Vec<char> = to.get(row).chars().collect();
-        let replacement = |char: char| match from.get(row).chars().position(|wanted| wanted == char) {
-            Some(position) => to.get(position).or(to.last()).copied(),
-            None => Some(char),
+        let of_row = if literal.is_none() { replacements(from.get(row), to.get(row)) } else { Vec::new() };
+        let replacements = literal.as_ref().unwrap_or(&of_row);
+        let replacement = |char: char| match replacements.binary_search_by_key(&char, |(from, _)| *from) {
+            Ok(at) => replacements[at].1,
+            Err(_) => Some(char),
         };
         text.extend(strings.get(row).chars().filter_map(replacement));
         Ok(())
     })
+}
+
+/// Returns the characters of a list with what stands for each, in order; where one is listed again, the first place counts.
+fn replacements(from: &str, to: &str) -> Vec<(char, Option<char>)> {
+    let to: Vec<char> = to.chars().collect();
+    let mut places: Vec<(char, usize)> = from.chars().zip(0..).collect();
+    places.sort_unstable();
+    places.dedup_by_key(|(char, _)| *char);
+    places.into_iter().map(|(char, place)| (char, to.get(place).or(to.last()).copied())).collect()
 }
 
 fn isascii(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -380,7 +404,11 @@ fn isutf8(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let strings = arguments.strings(0)?;
-    arguments.make_dynamics(|row| Ok(strings.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
+    arguments.make_dynamics(|row| {
+        let text = strings.get(row);
+        arguments.bounded_elements(text.chars().count())?;
+        Ok(text.chars().map(u32::from).collect::<Vec<_>>().into())
+    })
 }
 
 /// Returns the string of all codepoints; the empty one where one of them is none.

@@ -11,8 +11,14 @@ use serde_json::Value;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::ast::{TextMatch, TextMatchKind};
+use crate::interrupt::{LoopTurns, is_interrupted};
 use crate::types::KqlType;
 use crate::values;
+
+/// The search strings that are looked for before it is looked whether the query is to end.
+const NEEDLES_AT_ONCE: usize = 256;
+/// The bytes of a search string from which on it may be much work to compare it.
+const LONG_NEEDLE_BYTES: usize = 1_024;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
     &[entry("has_any_index", "wj", Returns::Is(KqlType::Long), has_any_index)];
@@ -31,12 +37,31 @@ pub(super) fn matches(arguments: &FunctionArguments, text_match: TextMatch) -> R
 
 /// Whether the first string has any of the others as a term.
 pub(super) fn has_any(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    has_of(arguments, |needles, text| needles.iter().any(|needle| needle.is_in(text)))
+    has_of(arguments, |needles, text| place_of_any(needles, text).is_some())
 }
 
 /// Whether the first string has all of the others as terms.
 pub(super) fn has_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    has_of(arguments, |needles, text| needles.iter().all(|needle| needle.is_in(text)))
+    has_of(arguments, |needles, text| {
+        let mut parts = needles.chunks(NEEDLES_AT_ONCE).enumerate();
+        parts.all(|(turn, part)| !is_over(turn) && part.iter().all(|needle| needle.is_in(text)))
+    })
+}
+
+/// Returns the place of the first needle that is in a text.
+fn place_of_any(needles: &[Needle], text: &str) -> Option<usize> {
+    let mut parts = needles.chunks(NEEDLES_AT_ONCE).enumerate();
+    parts.find_map(|(turn, part)| {
+        if is_over(turn) {
+            return None;
+        }
+        part.iter().position(|needle| needle.is_in(text)).map(|place| turn * NEEDLES_AT_ONCE + place)
+    })
+}
+
+/// Whether the query is to end before this turn of a loop that few rows have a second of.
+fn is_over(turn: usize) -> bool {
+    turn > 0 && is_interrupted()
 }
 
 fn has_of(arguments: &FunctionArguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
@@ -54,8 +79,7 @@ fn has_any_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, lists) = (arguments.strings(0)?, arguments.dynamics(1)?);
     arguments.make_longs(|row| {
         let needles = terms_of(&lists.get(row));
-        let position = needles.iter().position(|needle| needle.is_in(strings.get(row)));
-        Some(position.map_or(-1, |position| position as i64))
+        Some(place_of_any(&needles, strings.get(row)).map_or(-1, |place| place as i64))
     })
 }
 
@@ -129,11 +153,14 @@ impl Needle {
             .is_some_and(|found| if self.case_sensitive { found == wanted } else { found.eq_ignore_ascii_case(wanted) })
     }
 
-    /// Returns the positions at which it occurs in a string.
+    /// Returns the positions at which it occurs in a string. Each place is as much work as the needle is long.
     fn positions<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
         let first = self.text.as_bytes().first().copied().unwrap_or(0);
         let other = if self.case_sensitive { first } else { first.to_ascii_uppercase() };
-        memchr::memchr2_iter(first, other, text.as_bytes()).filter(|at| self.is_at(text, *at))
+        let is_long = self.text.len() >= LONG_NEEDLE_BYTES;
+        memchr::memchr2_iter(first, other, text.as_bytes())
+            .take_while(move |_| !(is_long && is_interrupted()))
+            .filter(|at| self.is_at(text, *at))
     }
 
     fn begins(&self, text: &str, at: usize) -> bool {
@@ -150,7 +177,11 @@ impl Needle {
         let lower = if self.case_sensitive { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) };
         let (wanted, found): (Vec<char>, Vec<char>) = (self.text.chars().collect(), lower.chars().collect());
         let (mut at, mut pattern_at, mut retry) = (0, 0, None);
+        let mut turns = LoopTurns::default();
         while at < found.len() {
+            if turns.count().is_err() {
+                return false;
+            }
             match wanted.get(pattern_at) {
                 Some('*' | '%') => {
                     retry = Some((pattern_at, at));

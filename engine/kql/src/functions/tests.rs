@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Field, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::{BoundFunction, FunctionContext, FunctionError, ScalarOperator, bind, operator};
@@ -61,12 +62,16 @@ fn null(kql_type: KqlType) -> TypedScalar {
 }
 
 fn invoke(bound: &BoundFunction, columns: Vec<ColumnarValue>, rows: usize) -> ColumnarValue {
+    try_invoke(bound, columns, rows).unwrap()
+}
+
+fn try_invoke(bound: &BoundFunction, columns: Vec<ColumnarValue>, rows: usize) -> Result<ColumnarValue> {
     let fields = columns.iter().map(|column| Arc::new(Field::new("", column.data_type(), true))).collect();
     let return_field = Arc::new(Field::new("", bound.returns.arrow_type(), true));
     let config_options = Arc::new(ConfigOptions::default());
     let args =
         ScalarFunctionArgs { args: columns, arg_fields: fields, number_rows: rows, return_field, config_options };
-    bound.function.invoke_with_args(args).unwrap()
+    bound.function.invoke_with_args(args)
 }
 
 /// The text of what a function makes of literals, and of columns that hold them twice, which must be the same.
@@ -236,6 +241,10 @@ fn string_functions_count_characters() {
         (call("indexof", &[text("abcdefg"), text("cde"), long(3), long(4)]), "-1"),
         (call("indexof", &[text("abcdefgabcdefg"), text("cde"), long(1), long(10), long(2)]), "9"),
         (call("indexof", &[text("abcdefg"), text("cde"), long(-5)]), "2"),
+        (call("indexof", &[text("äbcä"), text("ä"), long(0), long(-1), long(2)]), "3"),
+        (call("indexof", &[text("aaaa"), text("aa"), long(0), long(-1), long(3)]), "2"),
+        (call("indexof", &[text("abc"), text(""), long(0), long(-1), long(4)]), "3"),
+        (call("indexof", &[text("abc"), text(""), long(0), long(-1), long(i64::MAX)]), "-1"),
         (call("strcat", &[text("a"), long(1), bool(true)]), "a1True"),
         (call("strcat_delim", &[text("-"), long(1), text("A"), timespan("1s")]), "1-A-00:00:01"),
         (call("strcat_array", &[dynamic("[1,null,3]"), text("-")]), "1--3"),
@@ -250,6 +259,9 @@ fn string_functions_count_characters() {
         (call("extract_all", &[text("([a-z])(\\d)"), text("a1 b2")]), "[[\"a\",\"1\"],[\"b\",\"2\"]]"),
         (call("extract_all", &[text("\\d"), text("x")]), "null"),
         (call("countof", &[text("aaaa"), text("aa")]), "3"),
+        (call("translate", &[text("aab"), text("xyz"), text("abca")]), "xzcx"),
+        (call("translate", &[text("bä"), text("ü"), text("äbc")]), "üüc"),
+        (call("translate", &[text("ab"), text(""), text("abc")]), "c"),
         (call("strrep", &[text("ab"), long(2), text(".")]), "ab.ab"),
         (call("toupper", &[text("Straße")]), "STRAßE"),
         (call("reverse", &[text("éa")]), "aé"),
@@ -329,6 +341,7 @@ fn dynamic_values_are_built_and_read() {
         (apply(ScalarOperator::SplitText, &[text("a/b"), text("/"), long(2)]), ""),
         (apply(ScalarOperator::DynamicElement, &[dynamic("[1,null]"), long(1)]), "null"),
         (call("array_slice", &[dynamic("[1,2,3,4,5,6]"), long(2), long(-2)]), "[3,4,5]"),
+        (call("array_slice", &[dynamic("[1,2]"), long(i64::MAX), long(i64::MIN)]), "[]"),
         (call("array_sum", &[dynamic("[1,2,3]")]), "6.0"),
         (call("array_sort_asc", &[dynamic("[null,\"blue\",\"a\"]"), bool(false)]), "[null,\"a\",\"blue\"]"),
         (call("array_sort_desc", &[dynamic("[3,1,2]")]), "[3,2,1]"),
@@ -342,6 +355,10 @@ fn dynamic_values_are_built_and_read() {
         (call("zip", &[dynamic("[\"A\",1]"), dynamic("[{}]")]), "[[\"A\",{}],[1,null]]"),
         (call("bag_merge", &[dynamic("{\"a\":1}"), dynamic("{\"a\":2,\"b\":3}")]), "{\"a\":1,\"b\":3}"),
         (call("bag_keys", &[dynamic("[]")]), "null"),
+        (
+            call("bag_remove_keys", &[dynamic(r#"{"a":1,"b":{"c":2,"d":3},"e":4}"#), dynamic(r#"["e","$.b.c"]"#)]),
+            r#"{"a":1,"b":{"d":3}}"#,
+        ),
         (call("bag_has_key", &[dynamic("{\"a\":{\"b\":1}}"), text("$.a.b")]), "True"),
         (call("bag_pack", &[text("a"), long(1), text("b"), text("x")]), "{\"a\":1,\"b\":\"x\"}"),
         (call("pack_array", &[real(f64::NAN), datetime("2020-01-01")]), "[\"NaN\",\"2020-01-01T00:00:00.0000000Z\"]"),
@@ -349,6 +366,45 @@ fn dynamic_values_are_built_and_read() {
         (call("dynamic_to_json", &[dynamic("{\"b\":2,\"a\":1}")]), "{\"a\":1,\"b\":2}"),
         (call("extract_json", &[text("$.a[1]"), text("{\"a\":[1,2]}")]), "2"),
         (call("series_add", &[dynamic("[1,2]"), dynamic("[3,4]")]), "[4.0,6.0]"),
+    ]);
+}
+
+#[test]
+fn a_bag_is_nested_no_deeper_than_it_is_read() {
+    let path = |names: usize| text(&format!("${}", ".a".repeat(names)));
+    assert!(call("bag_set_key", &[dynamic("{}"), path(100), long(1)]).contains(r#"{"a":1}"#));
+    let arguments = [dynamic("{}"), path(1_000_000), long(1)];
+    let bound = bind("bag_set_key", &types(&arguments), FunctionContext { now_ticks: NOW }).unwrap();
+    let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
+    let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
+    assert!(error.contains("bag_set_key: a path has at most 100 names"), "{error}");
+}
+
+#[test]
+fn arrays_of_many_elements_are_refused() {
+    let numbers = format!("[0{}]", ",0".repeat(199_999));
+    let tuples: Vec<TypedScalar> = std::iter::once(dynamic(&numbers)).chain((0..100).map(|_| dynamic("[]"))).collect();
+    let long = || text(&"a".repeat(12_000_000));
+    for (name, arguments) in [
+        ("zip", tuples),
+        ("to_utf8", vec![long()]),
+        ("split", vec![long(), text("a")]),
+        ("base64_decode_toarray", vec![text(&"AAAA".repeat(4_000_000))]),
+    ] {
+        let bound = bind(name, &types(&arguments), FunctionContext { now_ticks: NOW }).unwrap();
+        let columns = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
+        let error = try_invoke(&bound, columns, 1).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name}: makes at most 256 MiB at a time")), "{error}");
+    }
+}
+
+#[test]
+fn the_first_of_many_terms_is_found() {
+    let terms: Vec<String> = (0..600).map(|term| format!("t{term}")).collect();
+    let terms = || dynamic(&serde_json::Value::from(terms.clone()).to_string());
+    all(&[
+        (call("has_any_index", &[text("a t599 b"), terms()]), "599"),
+        (call("has_any_index", &[text("a b"), terms()]), "-1"),
     ]);
 }
 

@@ -5,8 +5,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Expr;
 
-use super::{Context, derived, malformed, plan_over, quoted, quoted_text, subquery};
+use super::{Context, derived, malformed, plan_over, quoted_text, subquery};
 use crate::error::EngineError;
+use crate::identifiers::quote_identifier;
 use crate::type_names::sql_name;
 
 /// The most columns of a summary: each is a dozen aggregates.
@@ -62,7 +63,7 @@ const COLUMNS: [&str; 12] = [
 const POSITION: &str = "position";
 
 fn row(position: usize, name: &str, data_type: &DataType) -> String {
-    let column = quoted(name);
+    let column = quote_identifier(name);
     let shown = |value: String| format!("CAST({value} AS VARCHAR)");
     let nothing = || "CAST(NULL AS VARCHAR)".to_owned();
     let is_nested = data_type.is_nested() || matches!(data_type, DataType::Interval(_) | DataType::Null);

@@ -9,11 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{
-    Context, column_names, derived, item_parts, malformed, plan_over_values, quoted, quoted_text, select_of, subquery,
-    text_of,
+    Context, column_names, derived, item_parts, malformed, plan_over_values, quoted_text, select_of, subquery, text_of,
 };
 use crate::error::EngineError;
-use crate::identifiers::same_name;
+use crate::identifiers::{quote_identifier, same_name};
 use crate::sql::expansion::chosen_columns;
 
 const USAGE: &str = "write UNPIVOT table ON columns INTO NAME column VALUE column";
@@ -87,11 +86,11 @@ fn plan_over_columns(
         return Err(malformed("UNPIVOT needs a column"));
     }
     let is_kept = |column: &&String| !chosen.iter().any(|taken| taken.column == **column);
-    let kept: String = all.iter().filter(is_kept).map(|column| format!("{}, ", quoted(column))).collect();
+    let kept: String = all.iter().filter(is_kept).map(|column| format!("{}, ", quote_identifier(column))).collect();
     let names: Vec<String> = chosen.iter().map(|taken| quoted_text(&taken.shown)).collect();
     let (values, exprs): (Vec<String>, Vec<Expr>) =
         chosen.into_iter().enumerate().map(|(index, taken)| (format!("${}", index + 1), taken.value)).unzip();
-    let (name, value) = (quoted(name), quoted(value));
+    let (name, value) = (quote_identifier(name), quote_identifier(value));
     let text = format!(
         "SELECT {kept}unnest(make_array({})) AS {name}, unnest(make_array({})) AS {value} FROM t",
         names.join(", "),

@@ -19,6 +19,7 @@ use super::file_reader::open_local;
 use super::reader_options::bad_option;
 use super::unreadable;
 use crate::error::{EngineError, Result};
+use crate::functions::byte_of_hex;
 
 /// A file of a table.
 #[derive(Debug, Clone)]
@@ -414,11 +415,7 @@ fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let escaped = (*first == b'%')
-            .then(|| after.get(..2))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten().and_then(byte_of_hex);
         match escaped {
             Some(byte) => {
                 bytes.push(byte);
@@ -482,6 +479,7 @@ mod tests {
     fn hive_values_are_unescaped() {
         assert_eq!(percent_decoded("2020-01-01 00%3A00"), "2020-01-01 00:00");
         assert_eq!(percent_decoded("100%"), "100%");
+        assert_eq!(percent_decoded("5%+1"), "5%+1");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use querent_catalog::{ColumnStats, DataFile};
 use uuid::Uuid;
 
+use crate::functions::bytes_of_hex;
+
 /// Where a writer cuts text bounds, DuckDB and Querent alike: what is cut is still a bound and no longer a value.
 pub(super) const TEXT_BOUND_BYTES: usize = 256;
 /// What is cut ends at a character's end, at most three bytes earlier.
@@ -89,9 +91,9 @@ fn parse_bound(text: &str, data_type: &DataType) -> Option<ScalarValue> {
         DataType::Utf8 => ScalarValue::Utf8(Some(text.to_string())),
         DataType::LargeUtf8 => ScalarValue::LargeUtf8(Some(text.to_string())),
         DataType::Utf8View => ScalarValue::Utf8View(Some(text.to_string())),
-        DataType::Binary => ScalarValue::Binary(Some(parse_hex(text)?)),
-        DataType::LargeBinary => ScalarValue::LargeBinary(Some(parse_hex(text)?)),
-        DataType::BinaryView => ScalarValue::BinaryView(Some(parse_hex(text)?)),
+        DataType::Binary => ScalarValue::Binary(Some(bytes_of_hex(text.as_bytes())?)),
+        DataType::LargeBinary => ScalarValue::LargeBinary(Some(bytes_of_hex(text.as_bytes())?)),
+        DataType::BinaryView => ScalarValue::BinaryView(Some(bytes_of_hex(text.as_bytes())?)),
         DataType::FixedSizeBinary(16) => {
             ScalarValue::FixedSizeBinary(16, Some(Uuid::parse_str(text).ok()?.as_bytes().to_vec()))
         }
@@ -202,14 +204,6 @@ fn format_timestamp(value: i64, unit: TimeUnit, with_zone: bool) -> Option<Strin
     }
     let zone = if with_zone { "+00" } else { "" };
     Some(format!("{}{}{zone}", instant.format("%Y-%m-%d %H:%M:%S"), format_fraction(nanoseconds)))
-}
-
-/// `00FF41`; anything else stays unknown.
-fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }
 
 #[cfg(test)]

@@ -352,6 +352,7 @@ fn without_escapes(text: String) -> String {
         plain.push_str(rest.get(..at).unwrap_or_default());
         rest = rest.get(at..).unwrap_or_default();
         let code = rest.get(2..6).filter(|_| rest.get(6..7) == Some("_"));
+        let code = code.filter(|code| code.bytes().all(|digit| digit.is_ascii_hexdigit()));
         match code.and_then(|code| u32::from_str_radix(code, 16).ok()).and_then(char::from_u32) {
             Some(char) => {
                 plain.push(char);
