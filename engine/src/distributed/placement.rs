@@ -17,7 +17,7 @@ use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggrega
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -40,6 +40,7 @@ use super::enclosed::{enclosed, has_definitions};
 use super::functions::functions_of_plans;
 use super::portable_scan::PortableScanExec;
 use super::task_headers::TaskHeaders;
+use super::window_orders::with_known_order;
 use crate::limits::batch_rows;
 
 /// The operators whose meaning in stages is known. Others keep a plan on one node.
@@ -320,6 +321,9 @@ fn portable(state: &SessionState, plan: Arc<dyn ExecutionPlan>) -> Result<Result
             if node.is::<CoalescePartitionsExec>() || node.is::<SortPreservingMergeExec>() {
                 return with_inner_input(node);
             }
+            if node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>() {
+                return with_known_order(node);
+            }
             with_written_projection(node)
         })
         .data()?;
@@ -359,11 +363,21 @@ fn with_inner_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn 
 
 /// A join without columns is written as one with all of them; the columns are taken away above it.
 fn with_written_projection(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
-    if !join.projection.as_ref().is_some_and(|columns| columns.is_empty()) {
+    let has_none = |projection: Option<&[usize]>| projection.is_some_and(<[usize]>::is_empty);
+    let whole: Arc<dyn ExecutionPlan> = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        if !has_none(join.projection.as_deref()) {
+            return Ok(Transformed::no(node));
+        }
+        join.builder().with_projection(None).build_exec()?
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        if !has_none(join.projection().as_deref()) {
+            return Ok(Transformed::no(node));
+        }
+        let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+        Arc::new(NestedLoopJoinExec::try_new(left, right, join.filter().cloned(), join.join_type(), None)?)
+    } else {
         return Ok(Transformed::no(node));
-    }
-    let whole = join.builder().with_projection(None).build_exec()?;
+    };
     let none: Vec<ProjectionExpr> = Vec::new();
     Ok(Transformed::yes(Arc::new(ProjectionExec::try_new(none, whole)?)))
 }
