@@ -2,6 +2,7 @@
 
 mod bytes;
 mod discovery;
+mod errors;
 mod functions;
 mod limits;
 mod one_worker;
