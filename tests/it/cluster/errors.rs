@@ -12,7 +12,7 @@ async fn errors_of_tasks_have_the_codes_of_one_node() {
         ("SELECT max(o_orderkey * 922337203685477580) AS m FROM orders", "invalid_value", "out of the range of BIGINT"),
         ("SELECT max(1 / (o_orderkey - 7)) AS m FROM orders", "invalid_value", "division by zero"),
         // Such a text does not fit into the headers that an error comes back in.
-        ("SELECT max(strptime(repeat(o_comment, 20000), '%Y')) AS m FROM orders", "invalid_value", "comment 1"),
+        ("SELECT max(strptime(repeat(o_comment, 20000), '%Y')) AS m FROM orders", "invalid_value", "comment "),
     ] {
         let explained = cluster.explained(sql).await;
         assert!(explained.contains("runs on 2 workers"), "{sql}: {explained}");

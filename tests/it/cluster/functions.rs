@@ -126,6 +126,43 @@ async fn windows_run_on_workers() {
     assert!(analyzed.contains("WindowAggExec") && analyzed.contains("Stage 1"), "{analyzed}");
 }
 
+/// Casts that SQL does otherwise than Arrow are functions that are planned for a type.
+const CASTS: [(&str, &str); 5] = [
+    (
+        "texts as numbers",
+        "SELECT CAST(substring(o_orderpriority, 1, 1) AS INTEGER) AS p, sum(CAST(substring(o_comment, 9) AS DOUBLE)) AS s, \
+         max(TRY_CAST(o_comment AS DECIMAL(9, 2))) AS d FROM orders GROUP BY 1 ORDER BY 1",
+    ),
+    (
+        "fractions as integers",
+        "SELECT o_orderpriority, sum(CAST(o_totalprice AS BIGINT)) AS s FROM orders GROUP BY 1 ORDER BY 1",
+    ),
+    (
+        "texts as times",
+        "SELECT CAST('1992-0' || (1 + o_orderkey % 9) || '-01' AS DATE) AS d, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1",
+    ),
+    (
+        "texts as lists",
+        "SELECT max(CAST('[' || o_orderkey || ', 2]' AS INTEGER[])) AS l FROM orders WHERE o_orderkey > 7",
+    ),
+    (
+        "a condition",
+        "SELECT count(*) AS n FROM orders WHERE CAST(substring(o_comment, 9) AS INTEGER) BETWEEN 10 AND 20",
+    ),
+];
+
+#[tokio::test]
+async fn casts_run_on_workers() {
+    let cluster = ClusterProcesses::start(&[]);
+    cluster.seed().await;
+    for (what, sql) in CASTS {
+        cluster.assert_shared(what, sql, "boss").await;
+    }
+    let unfit = "SELECT sum(CAST(o_comment AS INTEGER)) AS s FROM orders";
+    let error = cluster.on_workers(json!({ "sql": unfit }), "boss").await.unwrap_err();
+    assert_eq!(error["code"], "invalid_value", "{error}");
+}
+
 #[tokio::test]
 async fn the_functions_of_kql_run_on_workers() {
     let cluster = ClusterProcesses::start(&[]);
