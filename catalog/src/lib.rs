@@ -97,7 +97,7 @@ pub mod index;
 
 pub use backup::{BackupSummary, restore};
 pub use catalog::{Catalog, CatalogOptions};
-pub use connection::{DatabaseError, DatabaseFault};
+pub use connection::{DatabaseError, DatabaseFault, catalog_url_fault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
     ConversationFilter, ConversationRecord, DecidedRun, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed,
