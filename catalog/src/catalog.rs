@@ -112,6 +112,11 @@ impl Catalog {
         Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, members: watch, store }))
     }
 
+    /// Returns whether a shared catalog could be read a second ago. A catalog of this server's own always can.
+    pub fn is_reachable(&self) -> bool {
+        self.others.is_reachable()
+    }
+
     /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the
     /// catalog without closing it loses nothing.
     pub async fn close(&self) -> Result<()> {

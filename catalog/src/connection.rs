@@ -25,6 +25,7 @@ use tokio_postgres::Row as PostgresRow;
 pub(crate) use error::DatabaseResult;
 pub use error::{DatabaseError, DatabaseFault};
 pub(crate) use postgresql::PostgresServer;
+pub use postgresql::catalog_url_fault;
 pub(crate) use row_inserts::{ROWS_AT_ONCE, RowInserts};
 pub(crate) use sqlite::CACHED_STATEMENTS;
 pub(crate) use values::{FromStoreValue, OptionalRow, OwnedValue, StoreParameter, StoreParameters, StoreValue, params};

@@ -97,7 +97,7 @@ pub mod index;
 
 pub use backup::{BackupSummary, restore};
 pub use catalog::{Catalog, CatalogOptions};
-pub use connection::{DatabaseError, DatabaseFault};
+pub use connection::{DatabaseError, DatabaseFault, catalog_url_fault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
     ConversationFilter, ConversationRecord, DecidedRun, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed,
@@ -124,7 +124,7 @@ pub use runs::{CatalogRuns, RunRecord, RunStatus, RunTurn};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
 pub use store::{
-    FolderServer, PolicyVersion, ViewReferences, folder_server, holds_catalog, read_views_with, table_text,
+    FolderServer, HeldFolder, PolicyVersion, ViewReferences, folder_server, holds_catalog, read_views_with, table_text,
 };
 pub use tables::CatalogTables;
 pub use tokens::{CatalogTokens, NewToken, TokenInfo, TokenState};

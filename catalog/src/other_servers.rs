@@ -2,6 +2,7 @@
 //! teach. It looks once a second; names, rows and rights are read from the catalog at each statement and need none of this. And it
 //! gives them its signs of life.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::connection::StoreConnection;
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
 use crate::knowledge::KnowledgeCache;
 use crate::members::{MemberWatch, SIGNS_APART};
 use crate::store::Store;
@@ -23,6 +24,8 @@ const LOOKS_APART: Duration = Duration::from_secs(1);
 pub(crate) struct OtherServers {
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// Whether the catalog could be read when this server looked last.
+    is_reachable: Arc<AtomicBool>,
 }
 
 /// By which a server sees that tokens, or what was taught, changed. What is taught again keeps its id and gets the time of
@@ -42,17 +45,24 @@ impl OtherServers {
         knowledge: &Arc<KnowledgeCache>,
         members: &Arc<MemberWatch>,
     ) -> Self {
-        let followed = Self { tasks: TaskTracker::new(), stop: CancellationToken::new() };
+        let is_reachable = Arc::new(AtomicBool::new(true));
+        let followed = Self { tasks: TaskTracker::new(), stop: CancellationToken::new(), is_reachable };
         if store.is_shared() {
             // A task of its own: what the other one waits for must not keep this server from being seen.
             let signs = give_signs(Arc::downgrade(store), Arc::clone(members), followed.stop.clone());
             followed.tasks.spawn(signs);
             let (tokens, knowledge) = (Arc::clone(tokens), Arc::clone(knowledge));
             // Weak, so that dropping the catalog releases the data folder.
-            followed.tasks.spawn(look_again(Arc::downgrade(store), tokens, knowledge, followed.stop.clone()));
+            let (stop, is_reachable) = (followed.stop.clone(), Arc::clone(&followed.is_reachable));
+            followed.tasks.spawn(look_again(Arc::downgrade(store), tokens, knowledge, stop, is_reachable));
         }
         followed.tasks.close();
         followed
+    }
+
+    /// Returns whether the catalog could be read when this server looked last; a catalog of its own always can.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.is_reachable.load(Ordering::Relaxed)
     }
 
     /// Stops following.
@@ -86,6 +96,7 @@ async fn look_again(
     tokens: Arc<TokenRegistry>,
     knowledge: Arc<KnowledgeCache>,
     stop: CancellationToken,
+    is_reachable: Arc<AtomicBool>,
 ) {
     let mut known: Option<SharedState> = None;
     let mut was_lost = false;
@@ -100,9 +111,13 @@ async fn look_again(
                 if std::mem::take(&mut was_lost) {
                     info!("the catalog's server is there again");
                 }
+                is_reachable.store(true, Ordering::Relaxed);
                 known = Some(found);
             }
             Err(error) => {
+                if matches!(error, CatalogError::Unavailable { .. }) {
+                    is_reachable.store(false, Ordering::Relaxed);
+                }
                 if !std::mem::replace(&mut was_lost, true) {
                     warn!(%error, "what other servers change is not seen until the catalog can be read again");
                 }

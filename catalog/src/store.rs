@@ -63,7 +63,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use change::CatalogChange;
 pub(crate) use listing::NameMatch;
-pub use lock::{FolderServer, folder_server};
+pub use lock::{FolderServer, HeldFolder, folder_server};
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts, table_ids};
 pub(crate) use pending::ObjectKind;

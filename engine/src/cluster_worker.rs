@@ -18,7 +18,7 @@ use datafusion_distributed::{
 };
 use http::HeaderValue;
 use parking_lot::Mutex;
-use querent_catalog::LakeLocation;
+use querent_catalog::{HeldFolder, LakeLocation};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
@@ -46,6 +46,8 @@ struct WorkerParts {
     channels: Arc<dyn ChannelResolver + Send + Sync>,
     /// What ends the tasks that run, by the value of the header.
     tasks: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    /// No other process empties the folder with the spilled rows.
+    _folder: HeldFolder,
 }
 
 /// Ends a task when it is dropped, also in the middle of an operator that never yields.
@@ -61,16 +63,17 @@ pub struct TaskThreads {
 }
 
 impl ClusterWorker {
-    /// Prepares memory and an empty spill folder in the folder of `options`, which has to be this process's own. The files of
-    /// managed tables are read from where `options` say, or as local files of the paths that plans name.
+    /// Takes the folder of `options`, and prepares memory and an empty spill folder in it. The files of managed tables are read
+    /// from where `options` say, or as local files of the paths that plans name. Errors: `data_folder_in_use`.
     pub async fn open(options: &EngineOptions, channels: Arc<dyn ChannelResolver + Send + Sync>) -> Result<Self> {
         let location = match &options.data_path {
             // Nothing is written there, so whose lake it is does not matter.
             Some(url) => LakeLocation { data_path: url.to_string(), lake_id: Some(Uuid::now_v7().to_string()) },
             None => LakeLocation { data_path: options.data_dir.display().to_string(), lake_id: None },
         };
+        let folder = HeldFolder::take(&options.data_dir).await?;
         let runtime = Runtime::open(options, [], &options.data_dir, location).await?;
-        Ok(Self { parts: Arc::new(WorkerParts { runtime, channels, tasks: Mutex::default() }) })
+        Ok(Self { parts: Arc::new(WorkerParts { runtime, channels, tasks: Mutex::default(), _folder: folder }) })
     }
 
     /// Returns the service that takes tasks and sends their rows.

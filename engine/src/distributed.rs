@@ -8,7 +8,8 @@
 //!
 //! `portable_scan.rs` is a scan of files that can travel and be shared out, `codec.rs` writes and reads our own operators,
 //! `functions.rs` functions that are more than their names, `enclosed.rs` sends operators that have such; `cluster.rs` knows
-//! the workers, `task_headers.rs` is what a task is told of its query's limits.
+//! the workers, `task_headers.rs` is what a task is told of its query's limits, `window_orders.rs` keeps the orders of
+//! windows known to workers.
 
 mod cluster;
 mod codec;
@@ -17,6 +18,7 @@ mod functions;
 mod placement;
 mod portable_scan;
 mod task_headers;
+mod window_orders;
 
 pub(crate) use cluster::Cluster;
 pub(crate) use codec::PlanCodec;

@@ -60,6 +60,7 @@ fn describe() {
     describe_gauge!("querent_file_cache_bytes", "disk of parts of files in an object store");
     describe_counter!("querent_file_cache_hits_total", "blocks of files in an object store that the disk had");
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
+    describe_gauge!("querent_catalog_reachable", "1 where the catalog can be read, 0 where a shared one is away");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -143,6 +144,11 @@ pub fn file_cache(cache: FileCacheState) {
     gauge!("querent_file_cache_bytes").set(cache.bytes as f64);
     counter!("querent_file_cache_hits_total").absolute(cache.hits);
     counter!("querent_file_cache_misses_total").absolute(cache.misses);
+}
+
+/// Shows whether the catalog can be read.
+pub fn catalog(is_reachable: bool) {
+    gauge!("querent_catalog_reachable").set(f64::from(u8::from(is_reachable)));
 }
 
 /// Counts the agent's runs.

@@ -276,7 +276,9 @@ async fn an_append_to_a_dropped_table_is_a_conflict() {
     assert!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap());
     assert_eq!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap_err().code(), "table_not_found");
     create_numbers(&catalog, "numbers", &[1]).await;
-    assert_eq!(catalog.tables().append(&table, vec![file]).await.unwrap_err().code(), "conflict");
+    let error = catalog.tables().append(&table, vec![file]).await.unwrap_err();
+    assert_eq!(error.code(), "conflict");
+    assert!(error.to_string().starts_with("`numbers` was changed"), "{error}");
     assert_eq!(catalog.tables().data_files(&table, &[]).await.unwrap().len(), 1, "the old snapshot can still be read");
 }
 

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod discovery;
+mod errors;
 mod functions;
 mod limits;
 mod one_worker;
@@ -21,7 +22,7 @@ const KEY: &str = "a secret of the cluster";
 const PROMPT: Duration = Duration::from_secs(10);
 
 /// Queries as those of TPC-H, by what they are there for.
-const QUERIES: [(&str, &str); 16] = [
+const QUERIES: [(&str, &str); 17] = [
     ("rows are counted once", "SELECT count(*) AS n FROM lineitem WHERE l_partkey >= 0"),
     (
         "aggregates in two steps",
@@ -90,6 +91,11 @@ const QUERIES: [(&str, &str); 16] = [
         "grouping sets",
         "SELECT l_returnflag, l_linestatus, count(*) AS n FROM lineitem GROUP BY ROLLUP(l_returnflag, l_linestatus) \
          ORDER BY 1, 2",
+    ),
+    (
+        "an inequality without columns",
+        "SELECT count(*) AS n FROM (SELECT c_custkey FROM customer WHERE c_custkey % 50 = 0) c JOIN orders \
+         ON c_custkey < o_custkey",
     ),
 ];
 

@@ -158,6 +158,23 @@ fn variables_of_deployments_are_settings() {
     }
 }
 
+/// What stops a server by force waits until it has ended what it has begun, which takes it 30 s at most, and where others choose
+/// whom they ask, it tells them before.
+#[test]
+fn servers_have_the_time_to_stop() {
+    for file in ["deploy/cluster.yaml", "deploy/compose.yaml"] {
+        let text = read(file);
+        let built = text.matches("dockerfile: deploy/Containerfile").count();
+        assert!(built > 0, "{file}");
+        assert_eq!(text.matches("stop_grace_period: 45s").count(), built, "{file}");
+    }
+    for name in ["coordinator", "workers"] {
+        let text = read(&format!("{CHART}/templates/{name}.yaml"));
+        assert!(text.contains("terminationGracePeriodSeconds: 60\n"), "{name}");
+        assert!(text.contains("- name: QUERENT_SHUTDOWN_DELAY\n              value: 5s\n"), "{name}");
+    }
+}
+
 /// Where Ollama runs beside the server, the model that the server asks it for is downloaded.
 #[test]
 fn deployments_with_ollama_download_its_model() {

@@ -54,11 +54,7 @@ pub(crate) struct PostgresServer {
 impl PostgresServer {
     /// Reads a URL, `postgres://user:password@host:port/database?sslmode=...`. Errors say what is wrong, without the password.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err("it begins with postgres://".to_owned());
-        }
-        let (url, files) = without_tls_files(url);
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| message(&error))?;
+        let (mut config, files) = read_url(url)?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
@@ -100,6 +96,24 @@ impl PostgresServer {
         let hosts = u32::try_from(self.config.get_hosts().len()).unwrap_or(1).max(1);
         self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT) * hosts
     }
+}
+
+/// Returns what is wrong with the URL of a catalog, without its password; the files that it names are not looked at.
+pub fn catalog_url_fault(url: &str) -> Option<String> {
+    read_url(url).err()
+}
+
+fn read_url(url: &str) -> Result<(Config, PostgresTlsFiles), String> {
+    const FORM: &str = "write postgres://user:password@host/database";
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(format!("it is no URL of PostgreSQL; {FORM}"));
+    }
+    let (url, files) = without_tls_files(url);
+    let config: Config = url.parse().map_err(|error: tokio_postgres::Error| message(&error))?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(format!("it names no server; {FORM}"));
+    }
+    Ok((config, files))
 }
 
 /// Takes the files of TLS out of a URL, and the modes that only check what is checked anyway.
@@ -452,9 +466,19 @@ mod tests {
         assert!(server.encryption.is_none());
         let local = PostgresServer::parse("postgres://me@%2Frun%2Fpg/lake").unwrap();
         assert_eq!(local.shown(), "postgres:///run/pg:5432/lake");
-        for bad in ["mysql://x", "postgres://h/d?sslmode=maybe", "host=h password=secret"] {
+        for bad in [
+            "mysql://x",
+            "postgres://me:secret@h/d?sslmode=maybe",
+            "postgres://me:secret@h/d?unknown=1",
+            "postgres://me:secret@h:99999/d",
+            "postgres://",
+            "host=h password=secret",
+        ] {
             assert!(!PostgresServer::parse(bad).err().unwrap().contains("secret"), "{bad}");
+            assert!(!catalog_url_fault(bad).unwrap().contains("secret"), "{bad}");
         }
+        // Whether its files are there is seen when it is used.
+        assert_eq!(catalog_url_fault("postgres://h/d?sslmode=require&sslrootcert=/nowhere"), None);
     }
 
     #[test]

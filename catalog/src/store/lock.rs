@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use fs4::{FileExt, TryLockError};
 
+use super::{acquired_lock, is_unused};
 use crate::error::{CatalogError, Result};
 
 const LOCK_FILE: &str = "querent.lock";
@@ -75,6 +76,23 @@ impl FolderLock {
         file.set_len(0).map_err(io_error)?;
         file.seek(SeekFrom::Start(0)).map_err(io_error)?;
         file.write_all(text.as_bytes()).map_err(io_error)
+    }
+}
+
+/// A data folder without a catalog, for files of one process alone. It is let go when this is dropped.
+pub struct HeldFolder {
+    _lock: FolderLock,
+}
+
+impl HeldFolder {
+    /// Makes the folder where there is none, and takes it. Errors: `data_folder_in_use`.
+    pub async fn take(data_dir: &Path) -> Result<Self> {
+        let is_new = is_unused(data_dir).await;
+        tokio::fs::create_dir_all(data_dir).await.map_err(|source| CatalogError::of_file(data_dir, source))?;
+        if is_new {
+            keep_private(data_dir).await;
+        }
+        Ok(Self { _lock: acquired_lock(data_dir).await? })
     }
 }
 

@@ -346,8 +346,19 @@ pub(super) fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable
     match found {
         Some((name, false)) => Ok(name),
         Some((object, true)) => Err(CatalogError::Conflict { object }),
-        None => Err(CatalogError::Conflict { object: table.location.display().to_string() }),
+        None => Err(CatalogError::Conflict { object: last_name(change.connection(), table)? }),
     }
+}
+
+/// The name that a table has, or had when it was dropped. Where its files lie is nothing to tell.
+fn last_name(connection: &StoreConnection, table: &ManagedTable) -> Result<String> {
+    let name: Option<String> = connection
+        .prepare_cached(
+            "SELECT table_name FROM ducklake_table WHERE table_id = ?1 ORDER BY begin_snapshot DESC LIMIT 1",
+        )?
+        .query_row([table.id], |row| row.get(0))
+        .optional()?;
+    Ok(name.unwrap_or_else(|| "the table".to_owned()))
 }
 
 pub(super) fn refuse_encrypted(change: &CatalogChange<'_>, table: &str) -> Result<()> {
@@ -481,7 +492,7 @@ fn end_inlined_rows(change: &mut CatalogChange<'_>, table: &ManagedTable) -> Res
             |row| row.get(0),
         )?;
         if is_changed {
-            return Err(CatalogError::Conflict { object: table.location.display().to_string() });
+            return Err(CatalogError::Conflict { object: last_name(connection, table)? });
         }
         ended += connection
             .execute(&format!("UPDATE {name} SET end_snapshot = ? WHERE end_snapshot IS NULL"), [change.snapshot()])?;

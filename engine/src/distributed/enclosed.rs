@@ -10,6 +10,7 @@ use std::sync::Arc;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, with_new_children_if_necessary,
@@ -90,6 +91,13 @@ impl InputPlaceExec {
     fn of_input(index: usize, input: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let Ok(index) = u8::try_from(index) else { return internal_err!("an operator with {index} inputs") };
         Ok(Arc::new(Self { index, properties: Arc::clone(input.properties()) }))
+    }
+
+    /// Returns a place whose rows nothing is known of but their columns.
+    pub(super) fn received(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let properties = PlanProperties::clone(input.properties());
+        let properties = properties.with_eq_properties(EquivalenceProperties::new(input.schema()));
+        Arc::new(Self { index: 0, properties: Arc::new(properties) })
     }
 
     pub(super) fn index(&self) -> u8 {

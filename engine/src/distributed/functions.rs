@@ -1,17 +1,20 @@
-//! Functions written down, where a name does not say all of them: KQL's, which are bound to types, and those of windows, which
-//! have bounds around them. Invariant: a function inside is looked up by a name that both sides mean the same by.
+//! Functions written down, where a name does not say all of them: KQL's and those of casts, which are bound to types, and those
+//! of windows, which have bounds around them. Invariant: a function inside is looked up by a name that both sides mean the same by.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, exec_err};
 use datafusion::error::Result;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion_proto::protobuf::ArrowType;
+use prost::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::functions::{checked_sum, is_checked_sum};
+use crate::functions::{checked_sum, conversion_of, is_checked_sum, list_reader, list_reader_of, value_conversion};
 use crate::governor::{
     Repetition, governed, governed_aggregate, governed_window_function, ungoverned, ungoverned_aggregate,
     ungoverned_window_function, unnamed_functions,
@@ -71,10 +74,26 @@ enum InnerFunction {
     Kql(String),
 }
 
+/// A function of one row that is planned for types.
+#[derive(Debug, Serialize, Deserialize)]
+enum TypedFunction {
+    Kql(String),
+    /// A cast that SQL does otherwise than Arrow, with the type as `datafusion-proto` writes it.
+    Conversion {
+        target: Vec<u8>,
+        is_try: bool,
+    },
+    /// A text that is cast to a list.
+    ListReader {
+        target: Vec<u8>,
+        is_try: bool,
+    },
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct ScalarDefinition {
     is_governed: bool,
-    kql: String,
+    function: TypedFunction,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,17 +109,48 @@ struct WindowDefinition {
     inner: InnerFunction,
 }
 
+impl TypedFunction {
+    /// `None` of one that travels by its name, or whose type cannot be written down.
+    fn of(function: &ScalarUDF) -> Option<Self> {
+        if let Some(kql) = querent_kql::written_function(function) {
+            return Some(Self::Kql(kql));
+        }
+        let written = match (conversion_of(function), list_reader_of(function)) {
+            (Some((target, is_try)), _) => Self::Conversion { target: written_type(target)?, is_try },
+            (_, Some((target, is_try))) => Self::ListReader { target: written_type(target)?, is_try },
+            (None, None) => return None,
+        };
+        (written.function()?.as_ref() == function).then_some(written)
+    }
+
+    fn function(&self) -> Option<Arc<ScalarUDF>> {
+        Some(match self {
+            Self::Kql(text) => querent_kql::read_function(text)?,
+            Self::Conversion { target, is_try } => Arc::new(value_conversion(&read_type(target)?, *is_try)),
+            Self::ListReader { target, is_try } => Arc::new(list_reader(&read_type(target)?, *is_try)),
+        })
+    }
+}
+
+fn written_type(data_type: &DataType) -> Option<Vec<u8>> {
+    Some(ArrowType::try_from(data_type).ok()?.encode_to_vec())
+}
+
+fn read_type(bytes: &[u8]) -> Option<DataType> {
+    DataType::try_from(&ArrowType::decode(bytes).ok()?).ok()
+}
+
 /// Returns the definition of a function of one row; `None` of one that travels by its name.
 pub(super) fn scalar_definition(function: &ScalarUDF) -> Result<Option<Vec<u8>>> {
     let inner = ungoverned(function);
-    let Some(kql) = querent_kql::written_function(inner.map_or(function, Arc::as_ref)) else { return Ok(None) };
-    definition(&ScalarDefinition { is_governed: inner.is_some(), kql }).map(Some)
+    let Some(typed) = TypedFunction::of(inner.map_or(function, Arc::as_ref)) else { return Ok(None) };
+    definition(&ScalarDefinition { is_governed: inner.is_some(), function: typed }).map(Some)
 }
 
 /// Returns the function of a definition.
 pub(super) fn defined_scalar(bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
     let written: ScalarDefinition = read(bytes)?;
-    match querent_kql::read_function(&written.kql) {
+    match written.function.function() {
         Some(inner) if written.is_governed => Ok(governed(inner)),
         Some(inner) => Ok(inner),
         None => exec_err!("a function that this version does not know"),
@@ -170,4 +220,38 @@ fn definition(written: &impl Serialize) -> Result<Vec<u8>> {
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| DataFusionError::Execution(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, TimeUnit};
+
+    use super::*;
+
+    #[test]
+    fn casts_are_read_as_they_were() {
+        let list = |item: DataType| DataType::List(Arc::new(Field::new_list_field(item, true)));
+        let point = DataType::Struct(vec![Field::new("x", DataType::Int32, true)].into());
+        for target in [
+            DataType::Int64,
+            DataType::Date32,
+            DataType::Decimal128(12, 3),
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            list(DataType::Float64),
+            list(point),
+        ] {
+            for function in [
+                value_conversion(&target, false),
+                value_conversion(&target, true),
+                list_reader(&target, false),
+                list_reader(&target, true),
+            ] {
+                let written = scalar_definition(&function).unwrap().unwrap();
+                assert_eq!(*defined_scalar(&written).unwrap(), function);
+                let bound = governed(Arc::new(function));
+                let written = scalar_definition(&bound).unwrap().unwrap();
+                assert_eq!(defined_scalar(&written).unwrap(), bound);
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
@@ -17,7 +17,7 @@ use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggrega
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -40,6 +40,7 @@ use super::enclosed::{enclosed, has_definitions};
 use super::functions::functions_of_plans;
 use super::portable_scan::PortableScanExec;
 use super::task_headers::TaskHeaders;
+use super::window_orders::with_known_order;
 use crate::limits::batch_rows;
 
 /// The operators whose meaning in stages is known. Others keep a plan on one node.
@@ -67,6 +68,9 @@ const TRAVELLING: [&str; 18] = [
 const SORTING: [&str; 4] = ["SortExec", "SortExec(TopK)", "SortPreservingMergeExec", "UnionExec"];
 /// A task is worth sending for so much of the least that a query reads to be distributed.
 const TASKS_OF_LEAST: u64 = 4;
+
+/// The most bytes of rows in memory, such as those of temporary tables, that go to each worker with a plan.
+const MOST_BYTES_IN_PLAN: u64 = 32 << 20;
 
 /// Where a plan runs.
 pub(crate) enum Placement {
@@ -122,7 +126,7 @@ impl Cluster {
         // A plan for one node is there already: what cannot be planned for stages runs by that.
         let made = Box::pin(self.shared_out(state, optimized, workers, bytes)).await;
         Ok(made.unwrap_or_else(|error| {
-            Placement::OneNode(format!("it cannot be planned for workers: {}", error.strip_backtrace()))
+            Placement::OneNode(format!("it cannot be planned for workers: {}", reason_of(error)))
         }))
     }
 
@@ -320,6 +324,9 @@ fn portable(state: &SessionState, plan: Arc<dyn ExecutionPlan>) -> Result<Result
             if node.is::<CoalescePartitionsExec>() || node.is::<SortPreservingMergeExec>() {
                 return with_inner_input(node);
             }
+            if node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>() {
+                return with_known_order(node);
+            }
             with_written_projection(node)
         })
         .data()?;
@@ -340,6 +347,10 @@ fn portable(state: &SessionState, plan: Arc<dyn ExecutionPlan>) -> Result<Result
     if let Some(unknown) = unknown {
         return Ok(Err(unknown));
     }
+    let in_memory = bytes_in_memory(query)?;
+    if in_memory > MOST_BYTES_IN_PLAN {
+        return Ok(Err(format!("{} of its rows are in no file, and would go to each worker", size(in_memory))));
+    }
     Ok(match arrives_as_it_is(state, query) {
         Ok(()) => Ok(plan),
         Err(reason) => Err(reason),
@@ -359,11 +370,21 @@ fn with_inner_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn 
 
 /// A join without columns is written as one with all of them; the columns are taken away above it.
 fn with_written_projection(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(node)) };
-    if !join.projection.as_ref().is_some_and(|columns| columns.is_empty()) {
+    let has_none = |projection: Option<&[usize]>| projection.is_some_and(<[usize]>::is_empty);
+    let whole: Arc<dyn ExecutionPlan> = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        if !has_none(join.projection.as_deref()) {
+            return Ok(Transformed::no(node));
+        }
+        join.builder().with_projection(None).build_exec()?
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        if !has_none(join.projection().as_deref()) {
+            return Ok(Transformed::no(node));
+        }
+        let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+        Arc::new(NestedLoopJoinExec::try_new(left, right, join.filter().cloned(), join.join_type(), None)?)
+    } else {
         return Ok(Transformed::no(node));
-    }
-    let whole = join.builder().with_projection(None).build_exec()?;
+    };
     let none: Vec<ProjectionExpr> = Vec::new();
     Ok(Transformed::yes(Arc::new(ProjectionExec::try_new(none, whole)?)))
 }
@@ -374,7 +395,7 @@ fn is_in_memory(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Writes the plan and reads it again, as a worker does. Errors: what would not arrive.
 fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<(), String> {
-    let shown = |error: datafusion::error::DataFusionError| error.strip_backtrace();
+    let shown = reason_of;
     PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state)).map_err(shown)?;
     let mut lost = None;
     plan.apply(|node| {
@@ -409,6 +430,23 @@ fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Resu
     );
     let read = written.map_err(shown)?.try_into_physical_plan(&context, &codec()).map_err(shown)?;
     check_same(plan, &read)
+}
+
+/// Returns why a plan stays, of the error with which it could not be written down.
+fn reason_of(error: DataFusionError) -> String {
+    let said = error.strip_backtrace();
+    tracing::debug!(said, "a plan does not travel");
+    if said.contains("HigherOrderFunctionExpr") {
+        return "a function that takes a lambda stays where it is".to_owned();
+    }
+    match error {
+        DataFusionError::Internal(_) => "a part of it cannot be written down".to_owned(),
+        _ => ["This feature is not implemented: ", "Execution error: "]
+            .iter()
+            .find_map(|prefix| said.strip_prefix(prefix))
+            .unwrap_or(&said)
+            .to_owned(),
+    }
 }
 
 /// Returns what of an operator's windows is not written down.
@@ -471,6 +509,20 @@ fn scanned_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Returns the bytes of rows that a plan has in itself.
+fn bytes_in_memory(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
+    let mut bytes = 0;
+    plan.apply(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        if let Some(memory) = scan.and_then(|source| source.downcast_ref::<MemorySourceConfig>()) {
+            let batches = memory.partitions().iter().flatten();
+            bytes += batches.map(|batch| batch.get_array_memory_size() as u64).sum::<u64>();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(bytes)
+}
+
 /// A size as people read it.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -481,4 +533,37 @@ fn size(bytes: u64) -> String {
         unit += 1;
     }
     if unit == 0 { format!("{bytes} B") } else { format!("{scaled:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn rows_that_a_plan_has_in_itself_are_counted() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+        let column = Arc::new(Int64Array::from_iter_values(0..1_000));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column]).unwrap();
+        let rows = MemorySourceConfig::try_new_exec(&[vec![batch.clone()], vec![batch]], schema, None).unwrap();
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(CoalescePartitionsExec::new(rows));
+        let bytes = bytes_in_memory(&plan).unwrap();
+        assert!((2 * 8 * 1_000..2 * 16 * 1_000).contains(&bytes), "{bytes}");
+        assert_eq!(scanned_bytes(&plan).unwrap(), 0);
+    }
+
+    #[test]
+    fn why_a_plan_stays_is_said_in_words() {
+        let function = DataFusionError::NotImplemented("the function f does not travel".to_owned());
+        assert_eq!(reason_of(function), "the function f does not travel");
+        let lambda =
+            DataFusionError::Internal("Unsupported physical expr: HigherOrderFunctionExpr { fun: f }".to_owned());
+        assert_eq!(reason_of(lambda), "a function that takes a lambda stays where it is");
+        assert_eq!(
+            reason_of(DataFusionError::Internal("Unsupported: X".to_owned())),
+            "a part of it cannot be written down"
+        );
+    }
 }

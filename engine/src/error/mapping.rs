@@ -14,7 +14,8 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, lost_worker, offset_overflow, own_words, unknown_parameter, with_remedy};
+use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
+use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
@@ -175,8 +176,8 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
     store_error_in(error).or_else(|| full_disk_in(error)).or_else(|| lost_file_in(error)).unwrap_or_else(|| {
         let message = tidy(&error.to_string());
-        if let Some(lost) = lost_worker(&message) {
-            return lost;
+        if let Some(told) = told_by_worker(&message) {
+            return told;
         }
         if is_of_a_pattern(&message) {
             return EngineError::InvalidValue { message: plain_words(&message) };

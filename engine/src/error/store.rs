@@ -7,6 +7,7 @@ use parquet::errors::ParquetError;
 use querent_catalog::{CatalogError, is_full};
 
 use super::EngineError;
+use crate::stores::variables_of;
 
 /// How DataFusion 54 begins what it says of a footer that could not be read, and the words for a file that is not there.
 const UNREAD_FOOTER: &str = "Failed to fetch metadata for file ";
@@ -76,6 +77,26 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Returns the error whose own words end a text; `None` where it is another's.
+    fn from_text(text: &str) -> Option<Self> {
+        let said = text.rsplit_once(" error: ").map_or(text, |(_, said)| said);
+        let of_store = |store: &str| (store.contains("://") && !store.contains(' ')).then(|| store.to_owned());
+        if let Some(store) = said.strip_prefix("there is no bucket ") {
+            return Some(Self::NoSuchBucket { store: of_store(store)? });
+        }
+        if let Some(store) = said.strip_prefix("the environment has no credentials for ") {
+            return Some(Self::MissingCredentials { store: of_store(store)?, variables: variables_of(store) });
+        }
+        let parts = |words: &str| {
+            let (store, detail) = said.split_once(words)?;
+            Some((of_store(store)?, detail.trim_start_matches(": ").to_owned()))
+        };
+        let unavailable = parts(" does not answer").map(|(store, detail)| Self::Unavailable { store, detail });
+        let denied = || parts(" refused access").map(|(store, detail)| Self::AccessDenied { store, detail });
+        let unusable = || parts(" cannot be used").map(|(store, detail)| Self::Unusable { store, detail });
+        unavailable.or_else(denied).or_else(unusable)
+    }
+
     /// Returns what the operator can do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
@@ -162,6 +183,9 @@ fn unread_footer_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
     if cause.contains(NOT_FOUND) {
         return Some(lost_file(path));
     }
+    if let Some(told) = StoreError::from_text(cause) {
+        return Some(told.into());
+    }
     let name = path.rsplit('/').next().unwrap_or(path);
     let cause = cause.replace(&format!("/{path}"), name).replace(path, name);
     Some(EngineError::Execution { message: format!("the footer of the file {name} cannot be read: {cause}") })
@@ -187,4 +211,36 @@ pub(crate) fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + '
 
 fn colon_detail(detail: &str) -> String {
     if detail.is_empty() { String::new() } else { format!(": {detail}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What DataFusion keeps of an error of a store that it met at a footer.
+    fn at_a_footer(error: StoreError) -> EngineError {
+        let text = format!("{UNREAD_FOOTER}a/b.parquet: Object Store error: {}", object_store::Error::from(error));
+        unread_footer_in(&ParquetError::General(text)).unwrap()
+    }
+
+    #[test]
+    fn a_store_that_fails_at_a_footer_is_told_from_a_file_that_is_damaged() {
+        let store = || "s3://lake".to_owned();
+        for error in [
+            StoreError::Unavailable { store: store(), detail: "timed out".into() },
+            StoreError::Unavailable { store: store(), detail: String::new() },
+            StoreError::AccessDenied { store: store(), detail: "403 AccessDenied".into() },
+            StoreError::Unusable { store: store(), detail: "it redirects; check the region".into() },
+            StoreError::NoSuchBucket { store: store() },
+            StoreError::MissingCredentials { store: store(), variables: variables_of("s3://lake") },
+        ] {
+            let (expected, found) = (EngineError::from(error.clone()), at_a_footer(error));
+            assert_eq!((found.code(), found.to_string()), (expected.code(), expected.to_string()));
+        }
+        let gone = at_a_footer(StoreError::Gone { location: "s3://lake/a/b.parquet".into() });
+        assert!(gone.to_string().contains("is not there any more"), "{gone}");
+        let damaged = ParquetError::General(format!("{UNREAD_FOOTER}a/b.parquet: Parquet error: Invalid footer"));
+        let damaged = unread_footer_in(&damaged).unwrap();
+        assert!(damaged.to_string().starts_with("the footer of the file b.parquet cannot be read"), "{damaged}");
+    }
 }

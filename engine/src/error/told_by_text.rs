@@ -3,13 +3,6 @@
 use super::EngineError;
 use super::mapping::tidy;
 
-/// Returns the error of a worker that another one has lost, which comes back as its text.
-pub(super) fn lost_worker(message: &str) -> Option<EngineError> {
-    let (_, rest) = message.split_once("worker http")?;
-    let (worker, detail) = rest.split_once(" was lost: ")?;
-    Some(EngineError::WorkerLost { worker: format!("http{worker}"), detail: detail.to_owned() })
-}
-
 /// Returns the error of a parameter of which no value has the name, and of a variable, which there are none of.
 pub(super) fn unknown_parameter(message: &str) -> Option<EngineError> {
     if let Some(name) = message.strip_prefix("Unknown placeholder: ") {

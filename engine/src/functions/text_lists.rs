@@ -25,9 +25,19 @@ pub(crate) fn text_to_list(text: Expr, target: &DataType, is_try: bool) -> Resul
     if leaf(target).is_nested() {
         return Err(unfit(format!("a text is not cast to {}; write json_transform(text, '[...]')", sql_name(target))));
     }
+    Ok(list_reader(target, is_try).call(vec![text]))
+}
+
+/// Returns the function that reads lists of a type from texts. `is_try`: null where a text is none.
+pub(crate) fn list_reader(target: &DataType, is_try: bool) -> ScalarUDF {
     let signature = Signature::any(1, Volatility::Immutable);
-    let function = TextToList { target: target.clone(), is_try, signature };
-    Ok(ScalarUDF::new_from_impl(function).call(vec![text]))
+    ScalarUDF::new_from_impl(TextToList { target: target.clone(), is_try, signature })
+}
+
+/// Returns what [`list_reader`] made a function of; `None` of others.
+pub(crate) fn list_reader_of(function: &ScalarUDF) -> Option<(&DataType, bool)> {
+    let reader = function.inner().downcast_ref::<TextToList>()?;
+    Some((&reader.target, reader.is_try))
 }
 
 /// Returns the type of the items of a list, or of the innermost lists of one.

@@ -83,6 +83,12 @@ pub(crate) fn value_conversion(to: &DataType, is_try: bool) -> ScalarUDF {
     ScalarUDF::new_from_impl(ConvertValue { target: to.clone(), is_try, signature })
 }
 
+/// Returns what [`value_conversion`] made a function of; `None` of others.
+pub(crate) fn conversion_of(function: &ScalarUDF) -> Option<(&DataType, bool)> {
+    let conversion = function.inner().downcast_ref::<ConvertValue>()?;
+    Some((&conversion.target, conversion.is_try))
+}
+
 /// Returns values so that Arrow's cast to the type `to` makes of them what SQL does; they may be of that type already.
 /// `is_try`: null where a value does not fit. Errors: such a value.
 pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 
 use super::clock::QueryClock;
 use super::usage::QueryUsage;
+use crate::error::told_to_others;
 
 /// Operators at a plan's head that are known by their types. They compute nothing of their own.
 const HEADS: [&str; 4] = ["RepartitionExec", "BroadcastExec", "ChildrenIsolatorUnionExec", "SamplerExec"];
@@ -113,7 +114,7 @@ impl ExecutionPlan for TaskScopeExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let _entered = self.usage.enter();
-        let rows = self.operator.execute(partition, context)?;
+        let rows = self.operator.execute(partition, context).map_err(told_to_others)?;
         let (usage, asked) = (Arc::clone(&self.usage), Arc::clone(&self.asked));
         Ok(Box::pin(TaskScopeStream { rows, usage, asked, is_asked: false }))
     }
@@ -150,7 +151,7 @@ impl Stream for TaskScopeStream {
             this.is_asked = false;
             this.asked.end(this.usage.clock());
         }
-        polled
+        polled.map_err(told_to_others)
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Session, paced};
 use crate::analyzed_plan::with_estimates;
 use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
 use crate::error::{EngineError, Result};
-use crate::limits::Interrupt;
+use crate::limits::{Interrupt, QueryClock};
 
 /// A table of so many rows is read in no time.
 const FEW_ROWS: usize = 10_000;
@@ -38,6 +38,14 @@ impl ExecutablePlan {
     /// Whether it reads one table, here, which is known to have few rows.
     pub(super) fn reads_few_rows(&self) -> bool {
         self.workers.is_none() && reads_few_rows(&self.plan)
+    }
+}
+
+/// Returns the error of a query: a task knows how much time was left when it began, and not how much the query had.
+fn in_its_time(error: DataFusionError, clock: &QueryClock) -> EngineError {
+    match EngineError::from(error) {
+        EngineError::WallClockExceeded { .. } => clock.exceeded(),
+        other => other,
     }
 }
 
@@ -96,13 +104,17 @@ impl Session {
         let (session, memory, interrupt) = (self.clone(), Arc::clone(memory), interrupt.clone());
         let schema = first.schema();
         let rows = stream::once(async move {
-            let mut first = first.map_err(EngineError::from);
+            let clock = interrupt.clock().clone();
+            let mut first = first.map_err(move |error| in_its_time(error, &clock));
             match first.next().await {
                 Some(Err(EngineError::WorkerLost { worker, detail })) => {
                     drop(first);
                     tracing::warn!(worker, detail, "a query begins again without a worker");
                     let again = Box::pin(session.begin_again(&worker, &optimized, &memory, &interrupt)).await?;
-                    Ok::<_, DataFusionError>(again.map_err(move |error| session.note_lost(error)).boxed())
+                    let noted = move |error: DataFusionError| {
+                        DataFusionError::from(session.noted(in_its_time(error, interrupt.clock())))
+                    };
+                    Ok::<_, DataFusionError>(again.map_err(noted).boxed())
                 }
                 Some(begun) => {
                     let rest = first.map_err(move |error| session.noted(error).into());
@@ -130,10 +142,6 @@ impl Session {
             None => Ok(self.execute_physical(ready.plan, memory)?),
             Some(workers) => execute_stream(ready.plan, self.engine.runtime().task(workers.0, memory)),
         }
-    }
-
-    fn note_lost(&self, error: DataFusionError) -> DataFusionError {
-        self.noted(EngineError::from(error)).into()
     }
 
     /// Returns the error, after the worker that it names is left out.

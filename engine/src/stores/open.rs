@@ -37,6 +37,15 @@ pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> 
     open_with(url, named, READ_TIME)
 }
 
+/// Returns the variables that have the credentials of a store, which is named by its scheme and bucket.
+pub(crate) fn variables_of(store: &str) -> &'static str {
+    match store.split(':').next() {
+        Some("s3" | "s3a") => S3_VARIABLES,
+        Some("gs") => GCS_VARIABLES,
+        _ => AZURE_VARIABLES,
+    }
+}
+
 /// Opens the store of a URL to write to it.
 pub(super) fn open_patient(url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
     open_with(url, true, WRITE_TIME)

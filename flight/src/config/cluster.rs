@@ -1,6 +1,6 @@
 //! `[cluster]`: several servers that work on one query, or share a catalog.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use querent_engine::ClusterOptions;
@@ -106,6 +106,9 @@ fn worker_address(text: &str) -> Result<WorkerAddress, String> {
     };
     let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
     let Some(host) = host_alone(&url) else { return unknown() };
+    if let Some(fault) = unreachable_part(&url) {
+        return Err(format!("`{text}` {fault}"));
+    }
     let scheme = match url.scheme() {
         "http" | "https" => return Ok(WorkerAddress::Url(url)),
         "dns" => "http",
@@ -125,8 +128,21 @@ fn host_alone(url: &Url) -> Option<&str> {
     url.host_str().filter(|host| !host.is_empty() && !has_path && !has_caller)
 }
 
+/// Returns why nobody is reached at a URL.
+fn unreachable_part(url: &Url) -> Option<&'static str> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    if url.port() == Some(0) {
+        return Some("has port 0, which nobody listens on");
+    }
+    let is_any = host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+    is_any.then_some("has an address to listen on; write one that the others reach")
+}
+
 fn server_address(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    if let Some(fault) = unreachable_part(&url) {
+        return Err(format!("`{text}` {fault}"));
+    }
     match host_alone(&url) {
         Some(_) if matches!(url.scheme(), "http" | "https") => Ok(text.trim_end_matches('/').to_owned()),
         _ => Err(format!("`{text}` is not of the form http://host:port or https://host:port")),
@@ -225,7 +241,14 @@ mod tests {
         let named = shared("postgres://querent@db.example/lake", Some("https://one.example:443/"));
         assert_eq!(named.address_for_others(all).as_deref(), Some("https://one.example:443"));
         assert_eq!(named.cluster_fault(), None);
-        for fault in ["one.example:443", "https://one.example/path", "dns://one.example:443"] {
+        for fault in [
+            "one.example:443",
+            "https://one.example/path",
+            "dns://one.example:443",
+            "http://0.0.0.0:80",
+            "http://[::]:80",
+            "http://one.example:0",
+        ] {
             let faulty = shared("postgres://querent@db.example/lake", Some(fault));
             assert_eq!(faulty.cluster_fault().map(|(key, _)| key), Some("cluster.address"), "{fault}");
         }
@@ -246,6 +269,9 @@ mod tests {
             "http://host:1/path",
             "https://host:1/#name",
             "dns://host:1?x=1",
+            "http://host:0",
+            "dns://host:0",
+            "https://0.0.0.0:1",
         ] {
             assert!(worker_address(refused).is_err(), "{refused}");
         }

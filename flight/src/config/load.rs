@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 use querent_agent::{AnswerThreshold, MAX_TOOL_ROWS};
-use querent_catalog::holds_catalog;
+use querent_catalog::{catalog_url_fault, holds_catalog};
 
 use super::keys::{KEYS, SettingKind, find, nearest};
 use super::{ClusterRole, Config, CubeSettings, SettingKey, Settings};
@@ -290,6 +290,9 @@ impl Config {
         }
         if let Some((key, fault)) = settings.tls.fault() {
             return invalid(key, fault.to_owned());
+        }
+        if let Some(fault) = settings.catalog.url.as_deref().and_then(catalog_url_fault) {
+            return invalid("catalog.url", fault);
         }
         if let Some((key, fault)) = settings.cluster_fault() {
             return invalid(key, fault);

@@ -10,7 +10,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::console;
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
-use crate::metrics::{column_cache, file_cache, plan_cache, result_cache};
+use crate::metrics::{catalog, column_cache, file_cache, plan_cache, result_cache};
 use crate::state::AppState;
 
 /// `GET /`: the server's name, version and routes; the console for a browser.
@@ -47,12 +47,17 @@ pub(super) async fn health() -> Response {
     json_response(StatusCode::OK, &health)
 }
 
-/// `GET /ready`: the server takes requests; 503 once it is stopping.
+/// `GET /ready`: the server takes requests; 503 once it is stopping. A shared catalog that is away is said, and no reason to send
+/// nobody here: all servers are without it, and what they know of it they go on to answer.
 pub(super) async fn ready(State(state): State<AppState>) -> Result<Response, ApiError> {
     if state.shutdown.is_unready() {
         return Err(ApiError::new(ErrorCode::ShuttingDown, "the server is shutting down"));
     }
-    Ok(json_response(StatusCode::OK, &json!({ "status": "ready" })))
+    let ready = match state.engine.catalog().is_reachable() {
+        true => json!({ "status": "ready" }),
+        false => json!({ "status": "ready", "catalog": "unavailable" }),
+    };
+    Ok(json_response(StatusCode::OK, &ready))
 }
 
 /// `GET /metrics`: Prometheus text.
@@ -61,5 +66,6 @@ pub(super) async fn metrics(State(state): State<AppState>) -> Response {
     plan_cache(state.engine.plan_cache());
     result_cache(state.engine.result_cache());
     file_cache(state.engine.file_cache());
+    catalog(state.engine.catalog().is_reachable());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }

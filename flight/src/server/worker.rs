@@ -8,12 +8,13 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusHandle;
 use querent_catalog::Progress;
 use querent_engine::ClusterWorker;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tonic::Status;
 
 use super::connections::{ConnectionParts, Connections, Listeners};
 use super::{METRICS_UPKEEP, Server, ServerError, install_crypto_provider};
@@ -141,12 +142,13 @@ async fn metrics_text(State(state): State<WorkerState>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }
 
-async fn nothing_else() -> Response {
+async fn nothing_else(headers: HeaderMap) -> Response {
     let message = "this server is a worker: it has /health, /ready, /metrics and a coordinator's tasks";
-    let error = json!({ "error": {
-        "code": "not_found",
-        "message": message,
-        "hint": "send statements to the coordinator",
-    } });
+    let hint = "send statements to the coordinator";
+    let content = headers.get(header::CONTENT_TYPE).and_then(|content| content.to_str().ok()).unwrap_or_default();
+    if content.starts_with("application/grpc") {
+        return Status::unimplemented(format!("{message}; {hint}")).into_http();
+    }
+    let error = json!({ "error": { "code": "not_found", "message": message, "hint": hint } });
     (StatusCode::NOT_FOUND, Json(error)).into_response()
 }

@@ -1,8 +1,14 @@
 //! One worker: it does a query as a whole.
 
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use querent_catalog::HeldFolder;
+use querent_tests::querent_binary;
 use serde_json::json;
 
-use super::{ClusterProcesses, QUERIES};
+use super::{ClusterProcesses, KEY, QUERIES, worker};
 
 #[tokio::test]
 async fn one_worker_gives_the_rows_of_one_node() {
@@ -60,4 +66,31 @@ async fn a_lost_only_worker_leaves_the_coordinator() {
     cluster.workers[0].child.wait().unwrap();
     let placement = cluster.assert_same(what, sql, "boss").await;
     assert!(placement.contains("runs on one node: no worker can be used"), "{placement}");
+}
+
+async fn querent(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = tokio::process::Command::new(querent_binary());
+    command.args(arguments).env("QUERENT_CLUSTER_KEY", KEY).current_dir(folder).kill_on_drop(true);
+    tokio::time::timeout(Duration::from_secs(60), command.output()).await.expect("it ends").unwrap()
+}
+
+/// A worker empties the folder of what is spilled when it starts.
+#[tokio::test]
+async fn a_workers_folder_is_one_processes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = HeldFolder::take(folder.path()).await.unwrap();
+    let second = ["serve", "--role", "worker", "--listen", "127.0.0.1:0", "--data", "."];
+    let refused = querent(&second, folder.path()).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("is in use by another querent process"), "{said}");
+    drop(held);
+    HeldFolder::take(folder.path()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_worker_says_to_clients_of_flight_that_it_is_one() {
+    let (worker, folder) = (worker(&[]), tempfile::tempdir().unwrap());
+    let refused = querent(&["sql", "--server", &worker.url, "SELECT 1"], folder.path()).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("this server is a worker"), "{said}");
 }

@@ -24,6 +24,7 @@ async fn a_server_that_stands_still_is_not_waited_for_without_end() {
     create(&catalog, "orders").await.unwrap();
     let (who, orders) = (Principal::local_admin(), [TableName::new("default", "orders")]);
     let known = catalog.tables().resolve_at(&who, &orders).await.unwrap();
+    assert!(catalog.is_reachable());
 
     let suspended = postgres.suspend();
     for patience in [FIRST_READ_TIME, NEXT_READ_TIME, NEXT_READ_TIME] {
@@ -38,10 +39,12 @@ async fn a_server_that_stands_still_is_not_waited_for_without_end() {
         let error = error.unwrap_err();
         assert_eq!(error.code(), "catalog_unavailable", "{error}");
     }
+    wait_until("the catalog is known to be away", async || !catalog.is_reachable()).await;
 
     // It recovers by itself.
     drop(suspended);
     wait_until("tables are made again", async || create(&catalog, "customers").await.is_ok()).await;
+    wait_until("the catalog is known to be there", async || catalog.is_reachable()).await;
     assert_eq!(names(&catalog).await, ["customers", "orders"]);
     let (version, _) = catalog.tables().resolve_at(&who, &orders).await.unwrap();
     assert_eq!(version.snapshot, snapshot(&catalog).await, "what is read is what holds again");
