@@ -5,6 +5,7 @@
 //! is decoded, handed on, and kept where there is room. Rows, their order and their types are the same either way.
 
 mod bloom_filters;
+mod known_bounds;
 mod named_files;
 mod row_groups;
 
@@ -48,6 +49,8 @@ use parquet::file::metadata::PageIndexPolicy;
 use super::file_scan::ColumnMatching;
 use crate::column_cache::{ColumnCache, ColumnUse, FileVersion};
 use bloom_filters::{looked_up_columns, prune_by_bloom_filters};
+pub(crate) use known_bounds::keep_known;
+use known_bounds::with_known_bounds;
 use named_files::NamedMorselizer;
 pub(crate) use named_files::NamedParquet;
 use row_groups::{GroupsOfFile, RowGroup};
@@ -61,7 +64,7 @@ pub(crate) fn through_cache(
     let scan = plan.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
     let Some(config) = config.filter(|config| config.file_source().is::<ParquetSource>()) else { return plan };
-    let parquet = Arc::clone(config.file_source());
+    let parquet = with_known_bounds(config.file_source());
     let source = DecodedParquetSource { parquet, cache, matching, order: None, batch_rows: None };
     DataSourceExec::from_data_source(FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build())
 }

@@ -12,6 +12,7 @@ use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::error::DataFusionError;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::CachedFileMetadata;
@@ -32,7 +33,7 @@ use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, note_place, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
-use crate::tables::decoded_parquet::NamedParquet;
+use crate::tables::decoded_parquet::{NamedParquet, keep_known};
 use crate::tables::file_scan::{ColumnMatching, FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
@@ -305,7 +306,11 @@ async fn with_footer_statistics(
         }
     }
     let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await;
-    let read = read.map_err(|error| named.error(error))?;
+    let mut read = read.map_err(|error| named.error(error))?;
+    let footers = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let footer = DFParquetMetadata::new(store.as_ref(), &file.object_meta).with_file_metadata_cache(Some(footers));
+    let footer = footer.fetch_metadata().await.map_err(|error| named.error(error))?;
+    keep_known(&mut read.statistics, file_schema, &footer);
     let statistics = Arc::new(read.statistics);
     if let Some(cache) = cache {
         let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());
