@@ -26,6 +26,7 @@ use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
+use super::hive_partitions::with_statistics;
 use super::ipc;
 use super::ipc::IpcReader;
 use super::parquet_columns::{RenamedParquetReader, check_footer_length};
@@ -100,12 +101,10 @@ impl ExternalTableProvider {
         let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
         let mut files = Vec::with_capacity(located.len());
         for file in &located {
-            files.push(
-                PartitionedFile::new_from_meta(object_meta(file)?)
-                    .with_partition_values(self.partitioning.values(file)?)
-                    .with_table_reference(self.scope.clone())
-                    .with_statistics(Arc::clone(&unknown)),
-            );
+            let in_folders = PartitionedFile::new_from_meta(object_meta(file)?)
+                .with_partition_values(self.partitioning.values(file)?)
+                .with_table_reference(self.scope.clone());
+            files.push(with_statistics(in_folders, Arc::clone(&unknown)));
         }
         Ok((located, files))
     }
@@ -289,7 +288,7 @@ async fn with_footer_statistics(
     if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&key))
         && cached.is_valid_for(&file.object_meta)
     {
-        return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
+        return Ok(with_statistics(file, cached.statistics).with_ordering(cached.ordering));
     }
     let named = NamedParquet::new(store, &file.object_meta.location, false);
     let is_local = *store == ObjectStoreUrl::local_filesystem();
@@ -316,7 +315,7 @@ async fn with_footer_statistics(
         let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());
         cache.put(&key, entry);
     }
-    Ok(file.with_statistics(statistics).with_ordering(read.ordering))
+    Ok(with_statistics(file, statistics).with_ordering(read.ordering))
 }
 
 /// Returns the store that a location's files are in.
