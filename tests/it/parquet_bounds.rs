@@ -25,8 +25,10 @@ async fn nan_is_found_beside_bounds_that_leave_it_out() {
     );
     let create = format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", file.display());
     run(&root, &[&copy, &create]).await;
-    run(&root, &["CREATE TABLE imported AS SELECT * FROM t", &format!("COPY imported FROM '{}'", file.display())]).await;
-    let imported = "SELECT count(*), count(*) FILTER (WHERE isnan(x)), count(*) FILTER (WHERE isnan(five)) FROM imported";
+    run(&root, &["CREATE TABLE imported AS SELECT * FROM t", &format!("COPY imported FROM '{}'", file.display())])
+        .await;
+    let imported =
+        "SELECT count(*), count(*) FILTER (WHERE isnan(x)), count(*) FILTER (WHERE isnan(five)) FROM imported";
     assert_eq!(rows(&root, imported).await.unwrap(), [["200000", "200", "200"]]);
     // Read as DataFusion does, then through the cache of columns.
     for _ in 0..3 {
