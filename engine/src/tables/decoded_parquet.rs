@@ -7,6 +7,7 @@
 mod bloom_filters;
 mod known_bounds;
 mod named_files;
+mod planned_file;
 mod row_groups;
 
 use std::collections::{HashMap, VecDeque};
@@ -55,16 +56,20 @@ use named_files::NamedMorselizer;
 pub(crate) use named_files::NamedParquet;
 use row_groups::{GroupsOfFile, RowGroup};
 
-/// Returns the scan with its columns read through the cache, if it is a scan of Parquet files.
+/// Returns the scan with its columns read through the cache, if it is a scan of Parquet files. `is_planned_here`: the files were
+/// looked at by this machine.
 pub(crate) fn through_cache(
     plan: Arc<dyn ExecutionPlan>,
     cache: Arc<ColumnCache>,
     matching: ColumnMatching,
+    is_planned_here: bool,
 ) -> Arc<dyn ExecutionPlan> {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
     let Some(config) = config.filter(|config| config.file_source().is::<ParquetSource>()) else { return plan };
-    let parquet = with_known_bounds(config.file_source());
+    let is_managed = matches!(matching, ColumnMatching::FieldIds(_));
+    let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
+    let parquet = with_known_bounds(config.file_source(), is_planned_here && is_local && !is_managed);
     let source = DecodedParquetSource { parquet, cache, matching, order: None, batch_rows: None };
     DataSourceExec::from_data_source(FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build())
 }

@@ -29,16 +29,19 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
+use super::planned_file::{PlannedFile, check};
+
 /// What the names of writers begin with that write no bounds where NaN is.
 const TELLING_WRITERS: [&str; 2] = ["querent", "DuckDB"];
 
-/// Returns a source of Parquet files that sees of their footers what may be relied on.
-pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+/// Returns a source of Parquet files that sees of their footers what may be relied on, and none of the rows of files that are
+/// changed while they are read, where they may be.
+pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>, may_change: bool) -> Arc<dyn FileSource> {
     let parquet = source.downcast_ref::<ParquetSource>();
     let Some((parquet, readers)) = parquet.and_then(|one| Some((one, one.parquet_file_reader_factory()?))) else {
         return Arc::clone(source);
     };
-    let readers = Arc::new(KnownBoundsReaders(Arc::clone(readers)));
+    let readers = Arc::new(KnownBoundsReaders { readers: Arc::clone(readers), may_change });
     Arc::new(parquet.clone().with_parquet_file_reader_factory(readers))
 }
 
@@ -169,7 +172,11 @@ fn without_greatest(statistics: &Statistics) -> Statistics {
 
 /// Makes readers of files.
 #[derive(Debug)]
-struct KnownBoundsReaders(Arc<dyn ParquetFileReaderFactory>);
+struct KnownBoundsReaders {
+    readers: Arc<dyn ParquetFileReaderFactory>,
+    /// Whether files may be changed by others, which is seen here.
+    may_change: bool,
+}
 
 impl ParquetFileReaderFactory for KnownBoundsReaders {
     fn create_reader(
@@ -179,28 +186,47 @@ impl ParquetFileReaderFactory for KnownBoundsReaders {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> DfResult<Box<dyn AsyncFileReader + Send>> {
-        let reader = self.0.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
-        Ok(Box::new(KnownBoundsReader(reader)))
+        let planned = if self.may_change { PlannedFile::of(&partitioned_file) } else { None };
+        let reader = self.readers.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
+        Ok(Box::new(KnownBoundsReader { reader, planned }))
     }
 }
 
-/// Reads a file, and of its footer what may be relied on.
-struct KnownBoundsReader(Box<dyn AsyncFileReader + Send>);
+/// Reads a file as it was when the scan was planned, and of its footer what may be relied on.
+struct KnownBoundsReader {
+    reader: Box<dyn AsyncFileReader + Send>,
+    planned: Option<PlannedFile>,
+}
 
 impl AsyncFileReader for KnownBoundsReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
-        self.0.get_bytes(range)
+        async move {
+            let bytes = self.reader.get_bytes(range).await?;
+            check(self.planned.as_ref()).await?;
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
-        self.0.get_byte_ranges(ranges)
+        async move {
+            let bytes = self.reader.get_byte_ranges(ranges).await?;
+            check(self.planned.as_ref()).await?;
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
-        async move { known(self.0.get_metadata(options).await?) }.boxed()
+        async move {
+            let metadata = self.reader.get_metadata(options).await?;
+            check(self.planned.as_ref()).await?;
+            known(metadata)
+        }
+        .boxed()
     }
 }
 
