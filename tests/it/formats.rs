@@ -67,6 +67,39 @@ async fn arrow_files_of_both_formats_are_one_table_by_column_name() {
 
 /// Parquet would keep other digits of them.
 #[tokio::test(flavor = "multi_thread")]
+async fn folders_of_no_value_are_null() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    for format in ["parquet", "csv"] {
+        let place = folder.path().join(format);
+        for (part, count) in [("a", 10), ("b", 20), ("__HIVE_DEFAULT_PARTITION__", 5)] {
+            let part = place.join(format!("part={part}"));
+            fs::create_dir_all(&part).unwrap();
+            let file = part.join(format!("f.{format}"));
+            let ids = format!("SELECT value AS id FROM generate_series(1, {count}) AS s(value)");
+            rows(&session, &format!("COPY ({ids}) TO '{}'", file.display())).await.unwrap();
+        }
+        let create = format!(
+            "CREATE EXTERNAL TABLE {format}s STORED AS {format} PARTITIONED BY (part) LOCATION '{}/'",
+            place.display()
+        );
+        rows(&session, &create).await.unwrap();
+        for (query, found) in [
+            ("count(*) FROM t WHERE part IS NULL", "5"),
+            ("count(*) FROM t WHERE part IS NOT NULL", "30"),
+            ("count(*) FROM t WHERE part IS DISTINCT FROM 'a'", "25"),
+            ("count(*) FROM t WHERE part <> 'a'", "20"),
+            ("count(part) FROM t", "30"),
+            ("count(*) FROM t", "35"),
+            ("max(part) FROM t", "b"),
+        ] {
+            let query = format!("SELECT {}", query.replace("FROM t", &format!("FROM {format}s")));
+            assert_eq!(rows(&session, &query).await.unwrap(), [[found]], "{query}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn decimals_of_more_digits_than_their_type_are_not_written() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);

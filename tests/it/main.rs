@@ -66,6 +66,7 @@ mod old_snapshots;
 mod older_folders;
 mod openai;
 mod pages;
+mod parquet_bounds;
 mod plan_cache;
 mod plans;
 mod policies;

@@ -164,7 +164,7 @@ impl PortableScanExec {
         let Some(cache) = context.session_config().get_extension::<ColumnCache>() else {
             return internal_err!("a task without a column cache");
         };
-        Ok(Self { scan: through_cache(scan, cache, details.matching) })
+        Ok(Self { scan: through_cache(scan, cache, details.matching, false) })
     }
 
     /// Returns whether another scan has the same files, rows and columns.

@@ -5,7 +5,9 @@
 //! is decoded, handed on, and kept where there is room. Rows, their order and their types are the same either way.
 
 mod bloom_filters;
+mod known_bounds;
 mod named_files;
+mod planned_file;
 mod row_groups;
 
 use std::collections::{HashMap, VecDeque};
@@ -48,20 +50,26 @@ use parquet::file::metadata::PageIndexPolicy;
 use super::file_scan::ColumnMatching;
 use crate::column_cache::{ColumnCache, ColumnUse, FileVersion};
 use bloom_filters::{looked_up_columns, prune_by_bloom_filters};
+pub(crate) use known_bounds::keep_known;
+use known_bounds::with_known_bounds;
 use named_files::NamedMorselizer;
 pub(crate) use named_files::NamedParquet;
 use row_groups::{GroupsOfFile, RowGroup};
 
-/// Returns the scan with its columns read through the cache, if it is a scan of Parquet files.
+/// Returns the scan with its columns read through the cache, if it is a scan of Parquet files. `is_planned_here`: the files were
+/// looked at by this machine.
 pub(crate) fn through_cache(
     plan: Arc<dyn ExecutionPlan>,
     cache: Arc<ColumnCache>,
     matching: ColumnMatching,
+    is_planned_here: bool,
 ) -> Arc<dyn ExecutionPlan> {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
     let Some(config) = config.filter(|config| config.file_source().is::<ParquetSource>()) else { return plan };
-    let parquet = Arc::clone(config.file_source());
+    let is_managed = matches!(matching, ColumnMatching::FieldIds(_));
+    let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
+    let parquet = with_known_bounds(config.file_source(), is_planned_here && is_local && !is_managed);
     let source = DecodedParquetSource { parquet, cache, matching, order: None, batch_rows: None };
     DataSourceExec::from_data_source(FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build())
 }

@@ -5,7 +5,9 @@
 //! so that no client takes a part of the rows for all of them. Rows that have an order have one endpoint.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::SystemTime;
 
 use arrow::array::RecordBatch;
@@ -46,9 +48,44 @@ struct KnownQuery {
 #[derive(Default)]
 struct SharedQuery {
     schema: OnceLock<SchemaRef>,
-    rows: tokio::sync::Mutex<SharedQueryState>,
+    /// Held by the endpoint that begins the query.
+    beginning: tokio::sync::Mutex<()>,
+    /// Locked while it is polled, and never while an endpoint waits: one whose client does not read is not polled, and would keep
+    /// the rows from the others.
+    rows: Mutex<SharedQueryState>,
+    waiting: Arc<WaitingEndpoints>,
     /// Cancelled when an endpoint is left before its end.
     left: CancellationToken,
+}
+
+/// The endpoints that wait for rows. All are woken: any of them may be one that nobody polls.
+#[derive(Default)]
+struct WaitingEndpoints {
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl WaitingEndpoints {
+    fn add(&self, waker: &Waker) {
+        let mut wakers = self.wakers.lock();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    fn wake_all(&self) {
+        let wakers = std::mem::take(&mut *self.wakers.lock());
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Wake for WaitingEndpoints {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_all();
+    }
 }
 
 #[derive(Default)]
@@ -90,39 +127,72 @@ impl SharedQueries {
 impl SharedQuery {
     /// Begins the query unless another endpoint has. Returns the schema of its rows.
     async fn begin(&self, begun: impl Future<Output = Result<RunningRows, ApiError>>) -> Result<SchemaRef, ApiError> {
-        let mut rows = self.rows.lock().await;
-        if matches!(*rows, SharedQueryState::NotBegun) {
+        let beginning = self.beginning.lock().await;
+        let has_begun = !matches!(*self.rows.lock(), SharedQueryState::NotBegun);
+        if !has_begun {
             let running = begun.await?;
-            // Nobody else has begun it, since the rows are locked.
+            // Nobody else has begun it meanwhile.
             let _ = self.schema.set(Arc::clone(&running.schema));
-            *rows = SharedQueryState::Running(Box::new(running));
+            *self.rows.lock() = SharedQueryState::Running(Box::new(running));
         }
+        drop(beginning);
         self.schema.get().cloned().ok_or_else(|| ApiError::internal("a query has begun without a schema"))
     }
 
     /// Returns the next batch that no endpoint has taken.
     async fn next(&self) -> Option<Result<RecordBatch, ApiError>> {
-        let mut rows = self.rows.lock().await;
-        let next = match &mut *rows {
-            SharedQueryState::Running(running) => tokio::select! {
-                next = running.rows.next() => next.map(|next| next.map_err(ApiError::from)),
-                () = self.left.cancelled() => Some(Err(left_early())),
-            },
-            SharedQueryState::Failed(error) => return Some(Err(error.clone())),
-            SharedQueryState::NotBegun | SharedQueryState::Ended => return None,
+        tokio::select! {
+            next = poll_fn(|context| self.poll_next(context)) => next,
+            () = self.left.cancelled() => self.fail(left_early()),
+        }
+    }
+
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, ApiError>>> {
+        let mut state = self.rows.lock();
+        let running = match &mut *state {
+            SharedQueryState::Running(running) => running,
+            SharedQueryState::Failed(error) => return Poll::Ready(Some(Err(error.clone()))),
+            SharedQueryState::NotBegun | SharedQueryState::Ended => return Poll::Ready(None),
         };
-        let ended = match &next {
-            Some(Ok(_)) => return next,
-            Some(Err(error)) => SharedQueryState::Failed(error.clone()),
-            None => SharedQueryState::Ended,
+        self.waiting.add(context.waker());
+        let all = Waker::from(Arc::clone(&self.waiting));
+        let Poll::Ready(next) = running.rows.poll_next_unpin(&mut Context::from_waker(&all)) else {
+            return Poll::Pending;
         };
-        if let SharedQueryState::Running(mut running) = std::mem::replace(&mut *rows, ended) {
-            match &next {
-                None => running.permit.succeeded(running.rows.stats().rows),
-                Some(_) => running.permit.failed(),
+        let next = next.map(|batch| batch.map_err(ApiError::from));
+        match &next {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => state.end(SharedQueryState::Failed(error.clone())),
+            None => state.end(SharedQueryState::Ended),
+        }
+        drop(state);
+        // The rows now wake this endpoint alone, and it may not ask again.
+        self.waiting.wake_all();
+        Poll::Ready(next)
+    }
+
+    /// Ends the query with an error, unless it has ended.
+    fn fail(&self, error: ApiError) -> Option<Result<RecordBatch, ApiError>> {
+        let mut state = self.rows.lock();
+        if matches!(*state, SharedQueryState::Running(_)) {
+            state.end(SharedQueryState::Failed(error));
+        }
+        match &*state {
+            SharedQueryState::Failed(error) => Some(Err(error.clone())),
+            SharedQueryState::NotBegun | SharedQueryState::Running(_) | SharedQueryState::Ended => None,
+        }
+    }
+}
+
+impl SharedQueryState {
+    fn end(&mut self, ended: Self) {
+        let has_failed = matches!(ended, SharedQueryState::Failed(_));
+        if let SharedQueryState::Running(mut running) = std::mem::replace(self, ended) {
+            match has_failed {
+                true => running.permit.failed(),
+                false => running.permit.succeeded(running.rows.stats().rows),
             }
         }
-        next
     }
 }
 

@@ -1,5 +1,7 @@
 //! Several endpoints for the rows of one query, for clients that ask for them.
 
+use std::time::Duration;
+
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use arrow_flight::{FlightInfo, Ticket};
@@ -48,6 +50,27 @@ async fn one_after_the_other_gives_the_rest_to_the_later_ones() {
     let tickets = tickets(&raw.plan(&series()).await.unwrap());
     assert_eq!(share(raw.clone(), tickets[1].clone()).await.0 as i64, ROWS);
     assert_eq!(share(raw.clone(), tickets[0].clone()).await, (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_not_read_keeps_no_rows_from_the_others() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await.header(ENDPOINTS, "2");
+    let sql = "SELECT value, repeat('x', 1000) AS s FROM generate_series(1, 60000) AS t(value)";
+    let tickets = tickets(&raw.plan(sql).await.unwrap());
+    let mut unread = raw.client.do_get(raw.request(tickets[0].clone())).await.unwrap().into_inner();
+    let mut messages = vec![unread.message().await.unwrap().unwrap()];
+    // Nothing tells when the connection holds as much as it may.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let other = Raw::connect(&server).await.header(ENDPOINTS, "2");
+    let read = tokio::time::timeout(Duration::from_secs(60), share(other, tickets[1].clone())).await;
+    let (read, _) = read.expect("an endpoint waits for one that is not read");
+    while let Some(message) = unread.message().await.unwrap() {
+        messages.push(message);
+    }
+    let (_, batches) = decode(messages).await;
+    let unread: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    assert_eq!(read + unread, 60_000, "{read} and {unread}");
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use chrono::NaiveDate;
-use datafusion::common::ScalarValue;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::table_schema::TableSchema;
 
 use super::LocatedFile;
@@ -77,6 +78,26 @@ impl Partitioning {
     pub(crate) fn values(&self, file: &LocatedFile) -> Result<Vec<ScalarValue>> {
         self.fields.iter().map(|field| value(file, field)).collect()
     }
+}
+
+/// Gives a file with the values of its folders the statistics of its own columns. DataFusion adds those of the folders, of which
+/// it takes none for null.
+pub(super) fn with_statistics(file: PartitionedFile, own: Arc<Statistics>) -> PartitionedFile {
+    let mut file = file.with_statistics(own);
+    if !file.partition_values.iter().any(ScalarValue::is_null) {
+        return file;
+    }
+    let Some(all) = file.statistics.take() else { return file };
+    let mut all = Arc::unwrap_or_clone(all);
+    let rows = all.num_rows;
+    let first = all.column_statistics.len().saturating_sub(file.partition_values.len());
+    for (value, column) in file.partition_values.iter().zip(all.column_statistics.iter_mut().skip(first)) {
+        if value.is_null() {
+            *column = ColumnStatistics { null_count: rows, ..ColumnStatistics::new_unknown() };
+        }
+    }
+    file.statistics = Some(Arc::new(all));
+    file
 }
 
 fn value(file: &LocatedFile, field: &Field) -> Result<ScalarValue> {

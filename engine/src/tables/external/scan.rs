@@ -12,6 +12,7 @@ use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::error::DataFusionError;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::CachedFileMetadata;
@@ -25,6 +26,7 @@ use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
 use super::file_streams::{EachBatch, FileInFolders, ScanReader, plan};
+use super::hive_partitions::with_statistics;
 use super::ipc;
 use super::ipc::IpcReader;
 use super::parquet_columns::{RenamedParquetReader, check_footer_length};
@@ -32,7 +34,7 @@ use super::reader_options::COLUMN_KEYS;
 use super::{LocatedFile, Partitioning, Rejects, TextReader, blocking, locate, note_place, open, text_reader};
 use crate::error::{EngineError, Result};
 use crate::stream::ResultTypes;
-use crate::tables::decoded_parquet::NamedParquet;
+use crate::tables::decoded_parquet::{NamedParquet, keep_known};
 use crate::tables::file_scan::{ColumnMatching, FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
@@ -99,12 +101,10 @@ impl ExternalTableProvider {
         let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
         let mut files = Vec::with_capacity(located.len());
         for file in &located {
-            files.push(
-                PartitionedFile::new_from_meta(object_meta(file)?)
-                    .with_partition_values(self.partitioning.values(file)?)
-                    .with_table_reference(self.scope.clone())
-                    .with_statistics(Arc::clone(&unknown)),
-            );
+            let in_folders = PartitionedFile::new_from_meta(object_meta(file)?)
+                .with_partition_values(self.partitioning.values(file)?)
+                .with_table_reference(self.scope.clone());
+            files.push(with_statistics(in_folders, Arc::clone(&unknown)));
         }
         Ok((located, files))
     }
@@ -288,7 +288,7 @@ async fn with_footer_statistics(
     if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&key))
         && cached.is_valid_for(&file.object_meta)
     {
-        return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
+        return Ok(with_statistics(file, cached.statistics).with_ordering(cached.ordering));
     }
     let named = NamedParquet::new(store, &file.object_meta.location, false);
     let is_local = *store == ObjectStoreUrl::local_filesystem();
@@ -305,13 +305,17 @@ async fn with_footer_statistics(
         }
     }
     let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await;
-    let read = read.map_err(|error| named.error(error))?;
+    let mut read = read.map_err(|error| named.error(error))?;
+    let footers = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let footer = DFParquetMetadata::new(store.as_ref(), &file.object_meta).with_file_metadata_cache(Some(footers));
+    let footer = footer.fetch_metadata().await.map_err(|error| named.error(error))?;
+    keep_known(&mut read.statistics, file_schema, &footer);
     let statistics = Arc::new(read.statistics);
     if let Some(cache) = cache {
         let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());
         cache.put(&key, entry);
     }
-    Ok(file.with_statistics(statistics).with_ordering(read.ordering))
+    Ok(with_statistics(file, statistics).with_ordering(read.ordering))
 }
 
 /// Returns the store that a location's files are in.

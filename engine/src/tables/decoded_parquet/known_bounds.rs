@@ -1,0 +1,272 @@
+//! What footers of Parquet files say of their values, as far as it may be relied on.
+//!
+//! Parquet's bounds leave NaN out, and most writers do not say where there is one. In SQL NaN is the greatest number: the greatest
+//! value of such a column is unknown, for the file, its row groups and its pages alike. Querent and DuckDB write no bounds where
+//! NaN is; of the files of others the least values of floats count, and no Bloom filter does, which is of bits: zero and
+//! NaN have several.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use bytes::Bytes;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Result as DfResult, ScalarValue, Statistics as TableStatistics};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::basic::{LogicalType, Type as PhysicalType};
+use parquet::data_type::FixedLenByteArray;
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::statistics::Statistics;
+use parquet::schema::types::ColumnDescriptor;
+
+use super::planned_file::{PlannedFile, check};
+
+/// What the names of writers begin with that write no bounds where NaN is.
+const TELLING_WRITERS: [&str; 2] = ["querent", "DuckDB"];
+
+/// Returns a source of Parquet files that sees of their footers what may be relied on, and none of the rows of files that are
+/// changed while they are read, where they may be.
+pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>, may_change: bool) -> Arc<dyn FileSource> {
+    let parquet = source.downcast_ref::<ParquetSource>();
+    let Some((parquet, readers)) = parquet.and_then(|one| Some((one, one.parquet_file_reader_factory()?))) else {
+        return Arc::clone(source);
+    };
+    let readers = Arc::new(KnownBoundsReaders { readers: Arc::clone(readers), may_change });
+    Arc::new(parquet.clone().with_parquet_file_reader_factory(readers))
+}
+
+/// Takes out of the statistics of a file what its footer does not say. DataFusion sums up the row groups that have bounds and
+/// counts, as if there were no others.
+pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, metadata: &ParquetMetaData) {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let leaves: HashMap<&str, usize> = columns
+        .iter()
+        .enumerate()
+        .filter_map(|(leaf, column)| match column.path().parts() {
+            [name] => Some((name.as_str(), leaf)),
+            _ => None,
+        })
+        .collect();
+    let tells = tells_of_nan(metadata);
+    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+        let Some(leaf) = leaves.get(field.name().as_str()).copied() else { continue };
+        let groups =
+            || metadata.row_groups().iter().map(move |group| (group.num_rows(), group.column(leaf).statistics()));
+        let count = |chunk: Option<&Statistics>| chunk.and_then(Statistics::null_count_opt);
+        let is_bounded = |(rows, chunk): (i64, Option<&Statistics>)| {
+            let is_empty = count(chunk).is_some_and(|nulls| i64::try_from(nulls) == Ok(rows));
+            is_empty || chunk.is_some_and(|one| one.min_bytes_opt().is_some() && one.max_bytes_opt().is_some())
+        };
+        if !groups().all(|(_, chunk)| count(chunk).is_some()) {
+            column.null_count = Precision::Absent;
+        }
+        let is_float = columns.get(leaf).is_some_and(|column| is_float(column));
+        let is_least_known = groups().all(is_bounded);
+        if !is_least_known || column.min_value.get_value().is_some_and(is_nan) {
+            column.min_value = Precision::Absent;
+        }
+        if !is_least_known || (is_float && !tells) {
+            column.max_value = Precision::Absent;
+        }
+    }
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float32(Some(value)) => value.is_nan(),
+        ScalarValue::Float64(Some(value)) => value.is_nan(),
+        ScalarValue::Float16(Some(value)) => value.is_nan(),
+        _ => false,
+    }
+}
+
+fn is_float(column: &ColumnDescriptor) -> bool {
+    match column.physical_type() {
+        PhysicalType::FLOAT | PhysicalType::DOUBLE => true,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => matches!(column.logical_type_ref(), Some(LogicalType::Float16)),
+        _ => false,
+    }
+}
+
+/// Whether columns of floats have no bounds where they hold NaN.
+fn tells_of_nan(metadata: &ParquetMetaData) -> bool {
+    let writer = metadata.file_metadata().created_by().unwrap_or_default();
+    TELLING_WRITERS.iter().any(|telling| writer.starts_with(telling))
+}
+
+/// Returns a footer without what is not known of its floats.
+fn known(metadata: Arc<ParquetMetaData>) -> ParquetResult<Arc<ParquetMetaData>> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let floats: Vec<usize> =
+        columns.iter().enumerate().filter(|(_, column)| is_float(column)).map(|(leaf, _)| leaf).collect();
+    let tells = tells_of_nan(&metadata);
+    let is_known = |chunk: &ColumnChunkMetaData| {
+        let has_bounds = chunk.statistics().is_some() || chunk.column_index_offset().is_some();
+        chunk.bloom_filter_offset().is_none() && (tells || !has_bounds)
+    };
+    if metadata.row_groups().iter().all(|group| floats.iter().all(|leaf| is_known(group.column(*leaf)))) {
+        return Ok(metadata);
+    }
+    let mut footer = Arc::unwrap_or_clone(metadata).into_builder();
+    let mut groups = Vec::new();
+    for group in footer.take_row_groups() {
+        let mut group = group.into_builder();
+        let mut chunks = Vec::new();
+        for (leaf, chunk) in group.take_columns().into_iter().enumerate() {
+            chunks.push(if floats.binary_search(&leaf).is_ok() { known_chunk(chunk, tells)? } else { chunk });
+        }
+        groups.push(group.set_column_metadata(chunks).build()?);
+    }
+    let mut pages = footer.take_column_index();
+    if !tells {
+        for group in pages.iter_mut().flatten() {
+            for leaf in &floats {
+                if let Some(page) = group.get_mut(*leaf) {
+                    *page = ColumnIndexMetaData::NONE;
+                }
+            }
+        }
+    }
+    Ok(Arc::new(footer.set_row_groups(groups).set_column_index(pages).build()))
+}
+
+fn known_chunk(chunk: ColumnChunkMetaData, tells: bool) -> ParquetResult<ColumnChunkMetaData> {
+    let least = chunk.statistics().map(without_greatest);
+    let mut chunk = chunk.into_builder().set_bloom_filter_offset(None).set_bloom_filter_length(None);
+    if !tells {
+        chunk = chunk.set_column_index_offset(None).set_column_index_length(None);
+        if let Some(least) = least {
+            chunk = chunk.set_statistics(least);
+        }
+    }
+    chunk.build()
+}
+
+fn without_greatest(statistics: &Statistics) -> Statistics {
+    let distinct = statistics.distinct_count_opt();
+    let nulls = statistics.null_count_opt();
+    let is_deprecated = statistics.is_min_max_deprecated();
+    match statistics {
+        Statistics::Float(values) => {
+            let least = values.min_opt().copied().filter(|least| !least.is_nan());
+            Statistics::new(least, None, distinct, nulls, is_deprecated)
+        }
+        Statistics::Double(values) => {
+            let least = values.min_opt().copied().filter(|least| !least.is_nan());
+            Statistics::new(least, None, distinct, nulls, is_deprecated)
+        }
+        // Floats of 16 bits.
+        _ => Statistics::new::<FixedLenByteArray>(None, None, distinct, nulls, is_deprecated),
+    }
+}
+
+/// Makes readers of files.
+#[derive(Debug)]
+struct KnownBoundsReaders {
+    readers: Arc<dyn ParquetFileReaderFactory>,
+    /// Whether files may be changed by others, which is seen here.
+    may_change: bool,
+}
+
+impl ParquetFileReaderFactory for KnownBoundsReaders {
+    fn create_reader(
+        &self,
+        partition_index: usize,
+        partitioned_file: PartitionedFile,
+        metadata_size_hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> DfResult<Box<dyn AsyncFileReader + Send>> {
+        let planned = if self.may_change { PlannedFile::of(&partitioned_file) } else { None };
+        let reader = self.readers.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
+        Ok(Box::new(KnownBoundsReader { reader, planned }))
+    }
+}
+
+/// Reads a file as it was when the scan was planned, and of its footer what may be relied on.
+struct KnownBoundsReader {
+    reader: Box<dyn AsyncFileReader + Send>,
+    planned: Option<PlannedFile>,
+}
+
+impl AsyncFileReader for KnownBoundsReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        async move {
+            let bytes = self.reader.get_bytes(range).await?;
+            check(self.planned.as_ref()).await?;
+            Ok(bytes)
+        }
+        .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
+        async move {
+            let bytes = self.reader.get_byte_ranges(ranges).await?;
+            check(self.planned.as_ref()).await?;
+            Ok(bytes)
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+        async move {
+            let metadata = self.reader.get_metadata(options).await?;
+            check(self.planned.as_ref()).await?;
+            known(metadata)
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::ParquetMetaDataReader;
+    use parquet::file::properties::WriterProperties;
+
+    use super::*;
+
+    fn footer(writer: &str) -> Arc<ParquetMetaData> {
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::NAN, 2.0]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![4, 5, 6]));
+        let batch = RecordBatch::try_from_iter([("x", floats), ("n", numbers)]).unwrap();
+        let properties =
+            WriterProperties::builder().set_created_by(writer.to_owned()).set_bloom_filter_enabled(true).build();
+        let mut written = Vec::new();
+        let mut file = ArrowWriter::try_new(&mut written, batch.schema(), Some(properties)).unwrap();
+        file.write(&batch).unwrap();
+        file.close().unwrap();
+        Arc::new(ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(written)).unwrap())
+    }
+
+    /// Whether bounds of the first column, and Bloom filters of the columns, are there.
+    fn said(metadata: &ParquetMetaData) -> (bool, bool, bool, bool) {
+        let group = metadata.row_group(0);
+        let bounds = group.column(0).statistics().unwrap();
+        let has_filter = |column: usize| group.column(column).bloom_filter_offset().is_some();
+        (bounds.min_bytes_opt().is_some(), bounds.max_bytes_opt().is_some(), has_filter(0), has_filter(1))
+    }
+
+    #[test]
+    fn the_greatest_float_is_unknown_unless_the_writer_tells_of_nan() {
+        let others = known(footer("parquet-cpp-arrow version 26.0.1")).unwrap();
+        assert_eq!(said(&others), (true, false, false, true));
+        assert_eq!(others.row_group(0).column(0).column_index_offset(), None);
+        assert!(others.row_group(0).column(1).column_index_offset().is_some());
+        // A file that a telling writer made: but for the filter it is as it was.
+        assert_eq!(said(&known(footer("DuckDB version v1.5.5")).unwrap()), (true, true, false, true));
+    }
+}
