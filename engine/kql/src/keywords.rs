@@ -1,7 +1,7 @@
 //! The words that may not be names everywhere. Nearly every keyword of KQL is an ordinary name where no operator
 //! expects it; these are the exceptions, as in Kusto's own parser. Words of neither list are names everywhere.
 
-/// Words that name what is being declared (`extend where = 1`, `datatable(top:long)`) but are not read as a name
+/// Words that name what is being declared (`extend where = 1`, `datatable(search:long)`) but are not read as a name
 /// without brackets.
 const DECLARED_ONLY: &[&str] = &[
     "accumulate",
@@ -23,7 +23,6 @@ const DECLARED_ONLY: &[&str] = &[
     "set",
     "title",
     "to",
-    "top",
     "top-hitters",
     "top-nested",
     "toscalar",
@@ -230,6 +229,7 @@ mod tests {
     #[test]
     fn most_keywords_are_names() {
         assert_eq!(name_use("count"), NameUse::Anywhere);
+        assert_eq!(name_use("top"), NameUse::Anywhere);
         assert_eq!(name_use("where"), NameUse::Declared);
         assert_eq!(name_use("first"), NameUse::Bracketed);
     }

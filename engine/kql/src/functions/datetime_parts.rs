@@ -35,10 +35,10 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("week_of_year", "t", INT, |arguments| dates(arguments, week_of_year)),
     entry("hourofday", "t", INT, hourofday),
     entry("dayofweek", "t", Returns::Is(KqlType::TimeSpan), dayofweek),
-    entry("datetime_part", "st", LONG, datetime_part),
+    entry("datetime_part", "wt", LONG, datetime_part),
     entry("datepart", "st", LONG, datetime_part),
-    entry("datetime_add", "sit", DATETIME, datetime_add),
-    entry("datetime_diff", "stt", LONG, datetime_diff),
+    entry("datetime_add", "wit", DATETIME, datetime_add),
+    entry("datetime_diff", "wtt", LONG, datetime_diff),
 ];
 
 /// A unit that time is counted in.

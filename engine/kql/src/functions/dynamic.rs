@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bag_pack", "x*", BAG, pack),
     entry("pack_dictionary", "x*", BAG, pack),
     entry("pack_array", "x*", DYNAMIC, pack_array),
-    entry("range", "xx?x", DYNAMIC, range),
+    entry("range", "xx?x", Returns::By(range_type), range),
     entry("repeat", "xi", DYNAMIC, repeat),
     entry("dynamic_to_json", "x", Returns::Is(KqlType::String), dynamic_to_json),
     entry("extract_json", "ww", Returns::Is(KqlType::String), extract_json),
@@ -102,6 +102,14 @@ fn pack(arguments: &FunctionArguments) -> Result<ArrayRef> {
 fn pack_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| Ok(values.iter().map(|value| value.get(row).into_owned()).collect::<Vec<_>>().into()))
+}
+
+fn range_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    let is_wrong = |kql_type: &&KqlType| matches!(kql_type, KqlType::String | KqlType::Bool | KqlType::Guid);
+    match types.iter().find(is_wrong) {
+        Some(wrong) => Err(format!("range() goes over numbers, datetimes and timespans, not {}", wrong.name())),
+        None => Ok(KqlType::Dynamic),
+    }
 }
 
 /// Includes both ends. The number of elements is bounded as in Kusto.

@@ -13,8 +13,8 @@ use crate::values::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_S
 const STRING: Returns = Returns::Is(KqlType::String);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("format_datetime", "ts", STRING, format_datetime),
-    entry("format_timespan", "ds", STRING, format_timespan),
+    entry("format_datetime", "tw", STRING, format_datetime),
+    entry("format_timespan", "dw", STRING, format_timespan),
     entry("format_bytes", "n?iss", STRING, format_bytes),
 ];
 

@@ -28,13 +28,13 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_info_from_ip_address", "w", DYNAMIC, geo_info),
     entry("ipv4_netmask_suffix", "w", LONG, ipv4_netmask_suffix),
     entry("ipv4_is_in_range", "ww", BOOL, ipv4_is_in_range),
-    entry("ipv4_is_in_any_range", "wx*", BOOL, ipv4_is_in_any_range),
+    entry("ipv4_is_in_any_range", "ww*", BOOL, ipv4_is_in_any_range),
     entry("ipv4_compare", "ww?i", LONG, ipv4_compare),
     entry("ipv4_is_match", "ww?i", BOOL, ipv4_is_match),
     entry("has_ipv4", "ww", BOOL, has_any_ipv4),
-    entry("has_any_ipv4", "wx*", BOOL, has_any_ipv4),
+    entry("has_any_ipv4", "ww*", BOOL, has_any_ipv4),
     entry("has_ipv4_prefix", "ww", BOOL, has_any_ipv4_prefix),
-    entry("has_any_ipv4_prefix", "wx*", BOOL, has_any_ipv4_prefix),
+    entry("has_any_ipv4_prefix", "ww*", BOOL, has_any_ipv4_prefix),
 ];
 
 /// Reads `1.2.3.4` or `1.2.3.4/24`.

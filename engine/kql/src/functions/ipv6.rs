@@ -23,7 +23,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("ipv6_compare", "ww?i", LONG, ipv6_compare),
     entry("ipv6_is_match", "ww?i", BOOL, ipv6_is_match),
     entry("ipv6_is_in_range", "ww", BOOL, ipv6_is_in_range),
-    entry("ipv6_is_in_any_range", "wx*", BOOL, ipv6_is_in_any_range),
+    entry("ipv6_is_in_any_range", "ww*", BOOL, ipv6_is_in_any_range),
 ];
 
 /// The bits of an IPv6 address.

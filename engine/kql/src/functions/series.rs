@@ -24,6 +24,7 @@ use crate::types::KqlType;
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+const PAIRED: Returns = Returns::By(paired_type);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
@@ -45,19 +46,17 @@ pub(super) const MULTI_COLUMN_FUNCTIONS: &[&[MultiColumnFunction]] = &[
 ];
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
-    entry("series_subtract", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left - right))),
-    entry("series_multiply", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left * right))),
-    entry("series_divide", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left / right))),
-    entry("series_pow", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left.powf(right)))),
-    entry("series_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left == right).into())),
-    entry("series_not_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left != right).into())),
-    entry("series_less", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left < right).into())),
-    entry("series_less_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left <= right).into())),
-    entry("series_greater", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left > right).into())),
-    entry("series_greater_equals", "xx", DYNAMIC, |arguments| {
-        pairwise(arguments, |left, right| (left >= right).into())
-    }),
+    entry("series_add", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| number(left + right))),
+    entry("series_subtract", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| number(left - right))),
+    entry("series_multiply", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| number(left * right))),
+    entry("series_divide", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| number(left / right))),
+    entry("series_pow", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| number(left.powf(right)))),
+    entry("series_equals", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left == right).into())),
+    entry("series_not_equals", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left != right).into())),
+    entry("series_less", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left < right).into())),
+    entry("series_less_equals", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left <= right).into())),
+    entry("series_greater", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left > right).into())),
+    entry("series_greater_equals", "nn", PAIRED, |arguments| pairwise(arguments, |left, right| (left >= right).into())),
     entry("series_abs", "j", DYNAMIC, |arguments| map_elements(arguments, f64::abs)),
     entry("series_sign", "j", DYNAMIC, |arguments| {
         map_elements(arguments, |real| if real == 0.0 { 0.0 } else { real.signum() })
@@ -75,7 +74,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("series_sum", "j", REAL, |arguments| folded(arguments, |numbers| total(numbers.iter().copied()))),
     entry("series_product", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().product())),
     entry("series_magnitude", "j", REAL, |arguments| folded(arguments, magnitude)),
-    entry("series_dot_product", "xx", REAL, dot_product),
+    entry("series_dot_product", "nn", Returns::By(product_type), dot_product),
     entry("series_fill_const", "jx?x", DYNAMIC, fill_const),
     entry("series_fill_forward", "j?x", DYNAMIC, |arguments| fill_from(arguments, false)),
     entry("series_fill_backward", "j?x", DYNAMIC, |arguments| fill_from(arguments, true)),
@@ -118,6 +117,19 @@ fn operand(values: &DynamicColumn, row: usize, length: usize) -> Option<Vec<Opti
         Value::Number(single) => Some(vec![single.as_f64(); length]),
         _ => None,
     }
+}
+
+/// One of two series at least is an array; the other one may be a number.
+fn paired_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    let is_plain = |kql_type: &KqlType| *kql_type != KqlType::Dynamic;
+    if types.iter().all(is_plain) || types.contains(&KqlType::Bool) {
+        return Err("a series is dynamic; the other argument is a series or a number".to_owned());
+    }
+    Ok(KqlType::Dynamic)
+}
+
+fn product_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    paired_type(types).map(|_| KqlType::Real)
 }
 
 fn pairwise(arguments: &FunctionArguments, compute: impl Fn(f64, f64) -> Value) -> Result<ArrayRef> {

@@ -39,8 +39,8 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("isutf8", "s", BOOL, isutf8),
     entry("unicode_codepoints_from_string", "s", DYNAMIC, codepoints),
     entry("to_utf8", "s", DYNAMIC, codepoints),
-    entry("unicode_codepoints_to_string", "x*", STRING, from_codepoints),
-    entry("make_string", "x*", STRING, from_codepoints),
+    entry("unicode_codepoints_to_string", "x*", Returns::By(codepoints_type), from_codepoints),
+    entry("make_string", "x*", Returns::By(codepoints_type), from_codepoints),
 ];
 
 fn strlen(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -409,6 +409,14 @@ fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
         arguments.bounded_elements(text.chars().count())?;
         Ok(text.chars().map(u32::from).collect::<Vec<_>>().into())
     })
+}
+
+fn codepoints_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    let is_wrong = |kql_type: &&KqlType| !matches!(kql_type, KqlType::Int | KqlType::Long | KqlType::Dynamic);
+    match types.iter().find(is_wrong) {
+        Some(wrong) => Err(format!("codepoints are whole numbers and arrays of them, not {}", wrong.name())),
+        None => Ok(KqlType::String),
+    }
 }
 
 /// Returns the string of all codepoints; the empty one where one of them is none.

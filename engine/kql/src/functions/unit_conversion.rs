@@ -10,14 +10,14 @@ use crate::types::KqlType;
 const REAL: Returns = Returns::Is(KqlType::Real);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("convert_angle", "nss", REAL, |arguments| converted(arguments, |name| by_name(ANGLES, name))),
-    entry("convert_energy", "nss", REAL, |arguments| converted(arguments, |name| by_name(ENERGIES, name))),
-    entry("convert_force", "nss", REAL, |arguments| converted(arguments, |name| by_name(FORCES, name))),
-    entry("convert_length", "nss", REAL, |arguments| converted(arguments, |name| by_name(LENGTHS, name))),
-    entry("convert_mass", "nss", REAL, |arguments| converted(arguments, |name| by_name(MASSES, name))),
-    entry("convert_speed", "nss", REAL, |arguments| converted(arguments, |name| by_name(SPEEDS, name))),
-    entry("convert_temperature", "nss", REAL, |arguments| converted(arguments, temperature)),
-    entry("convert_volume", "nss", REAL, |arguments| converted(arguments, |name| by_name(VOLUMES, name))),
+    entry("convert_angle", "nww", REAL, |arguments| converted(arguments, |name| by_name(ANGLES, name))),
+    entry("convert_energy", "nww", REAL, |arguments| converted(arguments, |name| by_name(ENERGIES, name))),
+    entry("convert_force", "nww", REAL, |arguments| converted(arguments, |name| by_name(FORCES, name))),
+    entry("convert_length", "nww", REAL, |arguments| converted(arguments, |name| by_name(LENGTHS, name))),
+    entry("convert_mass", "nww", REAL, |arguments| converted(arguments, |name| by_name(MASSES, name))),
+    entry("convert_speed", "nww", REAL, |arguments| converted(arguments, |name| by_name(SPEEDS, name))),
+    entry("convert_temperature", "nww", REAL, |arguments| converted(arguments, temperature)),
+    entry("convert_volume", "nww", REAL, |arguments| converted(arguments, |name| by_name(VOLUMES, name))),
 ];
 
 /// A unit: `common = number * factor + offset`.

@@ -320,6 +320,14 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let is_all = matches!(columns, [only] if only.expr.kind == ExprKind::Star);
         let projected = if is_all { input } else { self.project(input, columns, environment)? };
+        if let Some(first) = columns.first()
+            && let Some(wrong) = projected.columns.iter().find(|column| column.kql_type == KqlType::Dynamic)
+        {
+            let name = &wrong.name;
+            let message =
+                format!("`{name}` is dynamic, which has no distinct values; convert it, as with tostring(...)");
+            return invalid(first.span, message);
+        }
         let projected = self.with_plain_reals(projected)?;
         let mut keys: Vec<PlanExpr> = projected.columns.iter().map(Column::expr).collect();
         if let Some(groups) = &projected.groups {

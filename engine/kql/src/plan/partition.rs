@@ -11,6 +11,7 @@ use crate::bind::{
     BindErrorCode, Binder, Binding, Environment, ExpressionScope, Result, Typed, fail, invalid, null_of,
 };
 use crate::span::Span;
+use crate::types::KqlType;
 
 /// The most values that a query of its own runs for, as in Kusto.
 const MAX_VALUES: usize = 64;
@@ -29,6 +30,7 @@ impl<'a> Binder<'a> {
         };
         let outer = input.groups.clone();
         let key = self.scalar(&partition.by, &ExpressionScope::over_columns(environment, &input.columns))?;
+        check_key(key.kql_type, partition.by.span)?;
         let (keyed, field) = self.with_field(input, "partition", key.expr)?;
         let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         keys.push(super::field_column(&field));
@@ -56,6 +58,7 @@ impl<'a> Binder<'a> {
         let Some(column) = input.column(&name.text).cloned() else {
             return Err(self.unknown_column(name, &input.columns).into());
         };
+        check_key(column.kql_type, by.span)?;
         let values = input.distinct_values(&column)?;
         let batches = self.rows(values, MAX_VALUES + 1)?;
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -78,4 +81,14 @@ impl<'a> Binder<'a> {
         }
         self.united(results, &[])
     }
+}
+
+fn check_key(kql_type: KqlType, span: Span) -> Result<()> {
+    if kql_type == KqlType::Dynamic {
+        return invalid(
+            span,
+            "rows cannot be partitioned by a dynamic value; convert it, for example with tostring(...)",
+        );
+    }
+    Ok(())
 }

@@ -42,7 +42,7 @@ pub(super) enum GraphCommand {
 impl GraphCommand {
     /// Returns the command that a text is; `None` for other texts. Errors: `kql_invalid`, `kql_not_supported`.
     pub(super) fn parse(text: &str) -> Result<Option<Self>> {
-        let text = text.trim().trim_end_matches(';');
+        let text = behind_comments(text).trim_end().trim_end_matches(';');
         if !text.starts_with('.') {
             return Ok(None);
         }
@@ -122,6 +122,15 @@ impl GraphCommand {
     }
 }
 
+/// Returns the text behind the comments that it begins with.
+fn behind_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with("//") {
+        rest = rest.split_once('\n').map_or("", |(_, after)| after.trim_start());
+    }
+    rest
+}
+
 fn with_operators(text: &str) -> (&str, String) {
     let (shown, operators) = text.split_at(text.find('|').unwrap_or(text.len()));
     (shown, operators.to_owned())
@@ -189,6 +198,7 @@ mod tests {
         assert_eq!(parsed(".create-or-alter graph_model G ```\n{\"a\": 1 | 2}\n```"), save("G", "{\"a\": 1 | 2}"));
         assert_eq!(parsed(" .Create-Or-Alter graph_model ['my g'] {};"), save("my g", "{}"));
         assert_eq!(parsed(".show graph_models"), show(None, false, ""));
+        assert_eq!(parsed("// those there are\n.show graph_models"), show(None, false, ""));
         assert_eq!(parsed(".show graph_models details | project Name"), show(None, true, "| project Name"));
         assert_eq!(parsed(".show graph_model \"G\" | count"), show(Some("G"), false, "| count"));
         let dropped = GraphCommand::Drop { name: "G".to_owned(), if_missing_ok: true };

@@ -104,6 +104,7 @@ enum AbsentEntity {
 impl ShowCommand {
     /// Errors: `kql_not_supported`.
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+        let text = behind_comments(text);
         let (words, operators) = split(text);
         let (words, options) = split_options(words);
         let lower: Vec<String> = words.iter().map(|word| word.lower()).collect();
@@ -387,6 +388,12 @@ fn not_supported(text: &str, lower: &[&str]) -> ApiError {
         }
         [".show", .., "policy", _] => "there are no policies of Kusto's kinds here",
         [".get", ..] => "rows are written with SQL, POST /v1/import or Flight SQL; there is no ingestion service",
+        [".create" | ".create-or-alter" | ".create-merge" | ".alter" | ".drop", "function" | "functions", ..] => {
+            "functions are not stored; define them before the query, as `let f = (x:long) { x + 1 };`"
+        }
+        [".create" | ".alter", "graph_model", ..] => {
+            "a graph model is made by .create-or-alter graph_model Name ```{...}```"
+        }
         [
             ".ingest" | ".set" | ".append" | ".set-or-append" | ".set-or-replace" | ".create" | ".create-merge"
             | ".alter",
@@ -457,6 +464,15 @@ impl Word {
     }
 }
 
+/// Returns the text behind the comments that it begins with.
+fn behind_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while rest.starts_with("//") {
+        rest = rest.split_once('\n').map_or("", |(_, after)| after.trim_start());
+    }
+    rest
+}
+
 /// Splits a text into the words up to the first `|` and what begins with it.
 fn split(text: &str) -> (Vec<Word>, Option<String>) {
     let mut words = Vec::new();
@@ -525,6 +541,7 @@ mod tests {
             (".show database identity", databases(SchemaScope::Current, DatabaseListing::Identity)),
             (".show databases entities with (resolveFunctionSchema = true)", ShowTarget::Entities),
             (" .SHOW  Tables ", tables(&[], false)),
+            ("// all\n\n // of them\n.show tables", tables(&[], false)),
             (".show tables (a, ['b c'])", tables(&["a", "b c"], false)),
             (".show tables (a) details", tables(&["a"], true)),
             (".show table a details", ShowTarget::TableDetails("a".to_owned())),
@@ -572,6 +589,8 @@ mod tests {
             (".show operations | take 1", "no operations"),
             (".show database D principals", "grants"),
             (".get ingestion resources", "no ingestion service"),
+            (".create-or-alter function f() { print 1 }", "let f"),
+            (".create graph_model G {}", ".create-or-alter graph_model"),
         ] {
             let error = ShowCommand::parse(text).unwrap_err();
             assert!(error.hint().is_some_and(|hint| hint.contains(why)), "{text}: {:?}", error.hint());
