@@ -42,7 +42,7 @@ pub(super) enum GraphCommand {
 impl GraphCommand {
     /// Returns the command that a text is; `None` for other texts. Errors: `kql_invalid`, `kql_not_supported`.
     pub(super) fn parse(text: &str) -> Result<Option<Self>> {
-        let text = text.trim().trim_end_matches(';');
+        let text = after_comments(text).trim_end().trim_end_matches(';');
         if !text.starts_with('.') {
             return Ok(None);
         }
@@ -143,6 +143,15 @@ fn ended(rest: &str) -> Result<()> {
     }
 }
 
+/// Returns what follows the comments that a text begins with.
+fn after_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix("//") {
+        rest = comment.split_once('\n').map_or("", |(_, below)| below).trim_start();
+    }
+    rest
+}
+
 /// Returns the first word and the rest.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
@@ -188,6 +197,8 @@ mod tests {
         };
         assert_eq!(parsed(".create-or-alter graph_model G ```\n{\"a\": 1 | 2}\n```"), save("G", "{\"a\": 1 | 2}"));
         assert_eq!(parsed(" .Create-Or-Alter graph_model ['my g'] {};"), save("my g", "{}"));
+        assert_eq!(parsed("// all\n  // of them\n.show graph_models"), show(None, false, ""));
+        assert_eq!(parsed("// .show graph_models"), None);
         assert_eq!(parsed(".show graph_models"), show(None, false, ""));
         assert_eq!(parsed(".show graph_models details | project Name"), show(None, true, "| project Name"));
         assert_eq!(parsed(".show graph_model \"G\" | count"), show(Some("G"), false, "| count"));
