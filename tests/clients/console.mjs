@@ -62,9 +62,14 @@ await page.goto(url);
 await shown(".nav");
 if (token !== "") {
   await page.getByText("Enter it in Settings").click();
-  await page.getByLabel("Token").fill(token);
+  // What no token has in it is said, and what a header has before one is left out.
+  await page.getByLabel("Token").fill(`${token}\u200b`);
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("A token has ASCII letters, digits and signs only").waitFor();
+  await page.getByLabel("Token").fill(`Bearer ${token}`);
   await page.getByRole("button", { name: "Use it" }).click();
   await page.getByText("The server takes it.").waitFor();
+  await page.getByText("questions are answered by scripted").waitFor();
   await view("Query");
 }
 await shown(".query-view .cm-content");
@@ -319,6 +324,44 @@ await page.getByRole("button", { name: "Run the edited query" }).click();
 await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row in" }).waitFor();
 await view("Ask");
 await page.getByRole("button", { name: "New question" }).click();
+// The answer's text: what models write of Markdown, a list in a list, a column of numbers.
+await page.getByRole("textbox", { name: "Question" }).fill("Say it in Markdown");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".answer-text em").innerText(), "only");
+assert.equal(await page.locator(".answer-text ol > li > ul > li").count(), 2);
+assert.equal(await page.locator(".answer-text p", { hasText: "dep_delay and arr_delay" }).count(), 1, "names are not slanted");
+assert.equal(await page.locator(".answer-text hr").count(), 1);
+assert.equal(await page.locator(".answer-text blockquote").innerText(), "A note.");
+assert.match(await page.locator(".answer-text td.is-number").innerText(), /^7/);
+// A run that there is not stands alone, and not below another's answer.
+await page.evaluate(() => (location.hash = "#/ask/run/00000000-0000-7000-8000-000000000000"));
+await page.locator(".ask-thread .failure").waitFor();
+assert.equal(await page.locator(".run").count(), 0);
+// A question that does not arrive is there to be sent again; a stream that breaks off is said in words.
+await page.route("**/v1/agent/ask", (route) => route.abort());
+await page.getByRole("textbox", { name: "Question" }).fill("Which carrier had the most flights?");
+await page.keyboard.press("Enter");
+await page.locator(".failure-code", { hasText: "unreachable" }).waitFor();
+assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(), "Which carrier had the most flights?");
+await page.unroute("**/v1/agent/ask");
+await page.evaluate(() => {
+  const real = window.fetch;
+  window.fetch = (address, init) => {
+    if (!String(address).includes("/v1/agent/ask")) return real(address, init);
+    window.fetch = real;
+    const begun = 'event: run_started\ndata: {"run_id": "00000000-0000-7000-8000-000000000001", "question": "?"}\n\n';
+    const body = new ReadableStream({
+      start: (stream) => stream.enqueue(new TextEncoder().encode(begun)),
+      // What came before is read by then: an error drops what waits in a stream.
+      pull: (stream) => void setTimeout(() => stream.error(new TypeError("network error")), 500),
+    });
+    return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+  };
+});
+await page.keyboard.press("Enter");
+await page.locator(".run .failure-code", { hasText: "stream_ended" }).waitFor();
+await page.getByRole("button", { name: "New question" }).click();
 // A call that writes waits for the person, and the run goes on with the decision.
 await page.getByRole("textbox", { name: "Question" }).fill("Please keep one row");
 await page.keyboard.press("Enter");
@@ -415,8 +458,35 @@ await accessible("Data in");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.locator(".failure-code", { hasText: "already_exists" }).waitFor();
 await view("Query");
+// A command that changes something is not run again for a download, whatever stands before it.
+await page.getByRole("button", { name: "+ KQL" }).click();
+await run("// all of them\n.show graph_models");
+assert.ok(await page.getByRole("button", { name: "Download" }).isEnabled());
+const steps = '[{"Kind": "AddEdges", "Query": "flights", "SourceColumn": "carrier", "TargetColumn": "dep_delay"}]';
+await run(`// one more\n.create-or-alter graph_model Made {"Schema": {"Nodes": {}, "Edges": {}}, "Definition": {"Steps": ${steps}}}`);
+assert.ok(await page.getByRole("button", { name: "Download" }).isDisabled());
+await run(".drop graph_model Made");
+await page.getByRole("button", { name: "+ SQL" }).click();
+// Of a value that is very long a part is shown.
+await run("SELECT repeat('x', 1000000) AS long");
+await page.getByRole("grid").focus();
+await page.keyboard.press("Enter");
+await page.getByText("The first 200,000 letters of 1,000,000").waitFor();
+await page.keyboard.press("Escape");
 assert.match(await run(`SELECT born FROM ${table} WHERE born < DATE '1900-01-01'`), /^1 row in/);
 await run(`DROP TABLE ${table}`);
+
+// A file that is dropped on another view opens this one, and options that are set are seen.
+await view("Catalog");
+await page.evaluate(() => {
+  const files = new DataTransfer();
+  files.items.add(new File(["a;b\n1;2\n"], "dropped.csv"));
+  document.querySelector(".main").dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+});
+await page.locator(".files", { hasText: "dropped.csv" }).waitFor();
+await page.getByText("How to read the text").click();
+await page.getByLabel("Delimiter", { exact: true }).fill(";");
+await page.getByText("said: Delimiter").waitFor();
 
 // Settings, and every view small and dark.
 await view("Settings");
@@ -460,6 +530,20 @@ assert.ok(await isSeen(".grid-row:not([hidden]) .grid-cell"), "rows cannot be se
 await view("Ask");
 assert.ok(await isSeen(".composer textarea"), "the question cannot be written");
 assert.ok(await isSeen(".question"), "the answer cannot be seen");
+
+// Who forgets the token leaves no names of tables and no questions behind.
+if (token !== "") {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await view("Settings");
+  await page.getByRole("button", { name: "Forget it" }).click();
+  await view("Ask");
+  await page.getByText("None yet.").waitFor();
+  assert.equal(await page.locator(".run").count(), 0);
+  await page.keyboard.press("ControlOrMeta+K");
+  await page.keyboard.type("airlines");
+  assert.equal(await page.locator(".palette li", { hasText: "default.airlines" }).count(), 0);
+  await page.keyboard.press("Escape");
+}
 
 // The reference, to which the settings link: every route, and what is in the lists of its answers.
 await page.goto(new URL("/docs", url).href);

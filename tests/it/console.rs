@@ -157,6 +157,10 @@ async fn seed(server: &TestServer) {
         .await;
 }
 
+/// The Markdown that models write.
+const MARKDOWN: &str = "It is *only* dep_delay and arr_delay.\n\n1. First\n2. Second\n   - inside\n   - inside too\n\n---\n\n\
+                        > A note.\n\n| Carrier | Flights |\n|---|---:|\n| UA | 7 |\n";
+
 /// A model that looks at the catalog, counts, and names a number that no row proves; and one that writes.
 fn script() -> Value {
     let count = "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier ORDER BY flights DESC";
@@ -170,6 +174,7 @@ fn script() -> Value {
             ] },
             { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
         ] },
+        { "when": "markdown", "turns": [{ "events": [{ "text": MARKDOWN }] }] },
         { "when": "keep", "turns": [
             { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
             { "events": [{ "text": "Kept it." }] },
