@@ -138,6 +138,25 @@ async fn the_tour_works_in_a_browser() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
+/// From when a word leaves the server to when it is painted. `QUERENT_TOKEN_BAR` is the most milliseconds for 99 of 100
+/// words; the bar of 50 is for a released build on a quiet machine.
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn words_are_on_the_screen_soon_after_they_were_sent() {
+    let words: Vec<Value> = (0..300).flat_map(|_| [json!({ "text": "word " }), json!({ "delay_ms": 10 })]).collect();
+    let script = json!({
+        "capabilities": { "tool_style": "native", "thinking": false, "small": false, "context_tokens": 8192 },
+        "runs": [{ "when": "word by word", "turns": [{ "events": words }] }],
+    });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    let most = std::env::var("QUERENT_TOKEN_BAR").unwrap_or_else(|_| "1000".to_owned());
+    let mut node = NodeJs::client("console_tokens.mjs");
+    node.args([server.url("/"), most]);
+    let [printed, _] = run_client(node).await;
+    println!("{printed}");
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
 /// With tools that write, so that the person is asked.
 fn settings() -> TestSettings {
     TestSettings::default().script(script()).change(|settings| settings.agent.write_tools = true)
