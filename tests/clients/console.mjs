@@ -217,6 +217,35 @@ await run("SELECT 'from the first window'");
 await second.getByRole("button", { name: "History", exact: true }).click();
 await second.locator(".history li", { hasText: "from the first window" }).waitFor();
 await second.close();
+// Charts of the rows: by the columns' types, as the person wants them, and as KQL's render says.
+const chosen = (name) => page.getByRole("combobox", { name, exact: true }).locator("option:checked").innerText();
+const kind = () => page.getByRole("group", { name: "Kind of chart" }).locator("[aria-pressed=true]").innerText();
+const marks = (shape) => page.locator(`.chart svg .mark-${shape} path`).count();
+await run("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await shown(".chart svg .mark-rect path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up"), await marks("rect")], ["Bars", "carrier", "n", 2]);
+await accessible("a chart of rows");
+for (const [name, shape] of [["Line", "line"], ["Area", "area"], ["Points", "symbol"], ["Pie", "arc"]]) {
+  await page.getByRole("button", { name, exact: true }).click();
+  await shown(`.chart svg .mark-${shape} path`);
+}
+await picture("chart");
+await run("SELECT 'UA' AS carrier, value AS a, value * value AS b FROM generate_series(1, 9) AS s(value)");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await shown(".chart svg .mark-symbol path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up"), await chosen("Colours")], ["Points", "a", "b", "carrier"]);
+await page.getByRole("combobox", { name: "Across", exact: true }).selectOption("carrier");
+await page.getByRole("button", { name: "Bars", exact: true }).click();
+await page.getByText("Several rows stand at one place").waitFor();
+await run("SELECT 'no number'");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await page.getByText("A chart needs rows with a column of numbers").waitFor();
+await page.getByRole("button", { name: "+ KQL" }).click();
+await run("range d from datetime(2024-01-01) to datetime(2024-01-05) step 1d | extend n = dayofyear(d) | render timechart");
+await shown(".chart svg .mark-line path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up")], ["Line", "d", "n"]);
+await page.getByRole("button", { name: "+ SQL" }).click();
 await run("SELECT carrier, count(*) AS n FROM flights WHERE dep_delay > 10 GROUP BY carrier");
 await page.getByRole("button", { name: "Plan", exact: true }).click();
 await shown(".plan-node");
