@@ -258,6 +258,21 @@ await page.getByLabel("Find in history").fill("AS missing");
 assert.equal(await page.locator(".history li").count(), 1);
 await accessible("History");
 
+// What has run is opened for the database that it ran in.
+await run("CREATE DATABASE sandbox");
+await page.reload();
+const database = page.locator(".query-view").getByRole("combobox", { name: "Database" });
+await database.locator("option", { hasText: "sandbox" }).waitFor({ state: "attached" });
+await database.selectOption("sandbox");
+await run("SELECT 'in the sandbox'");
+await database.selectOption("default");
+await page.getByRole("button", { name: "History", exact: true }).click();
+await page.locator(".history li", { hasText: "in the sandbox" }).getByRole("button").click();
+await page.locator(".query-view .cm-content", { hasText: "in the sandbox" }).waitFor();
+assert.equal(await database.inputValue(), "sandbox");
+await database.selectOption("default");
+await run("DROP DATABASE sandbox");
+
 // The palette.
 await page.keyboard.press("ControlOrMeta+K");
 await page.keyboard.type("airl");

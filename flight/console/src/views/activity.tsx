@@ -1,5 +1,5 @@
 // Activity: what runs now, with a way to end it, what the agent was asked, and the server's own numbers.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { GetAgentRunsAnswer, GetQueriesAnswer, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
@@ -18,11 +18,17 @@ interface Shown {
 export function ActivityView() {
   const [shown, setShown] = useState<Shown | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
-  const read = () =>
-    readActivity().then(
+  const reading = useRef(false);
+  const read = async () => {
+    // On a slow network one answer is waited for before the next is asked for.
+    if (reading.current) return;
+    reading.current = true;
+    await readActivity().then(
       (next) => { setShown(next); setFailure(null); },
       (error: unknown) => setFailure(asFailure(error)),
     );
+    reading.current = false;
+  };
   useEffect(() => {
     void read();
     // A page that nobody looks at asks nothing.

@@ -17,7 +17,7 @@ import { type PlanPart, PlanTree, readPlan } from "../plan";
 import { database } from "../preferences";
 import { type Format, type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
 import {
-  type Tab, addTab, changeTab, closeTab, currentTab, openTab, queryHistory, runTab, runs, tabs, titleOf,
+  type Tab, addTab, changeTab, closeTab, currentTab, openAgain, openTab, queryHistory, runTab, runs, tabs, titleOf,
 } from "./query-tabs";
 import { ResultChart } from "./result-chart";
 
@@ -267,10 +267,10 @@ function History() {
       <ul class="history">
         {shown.map((entry) => (
           <li>
-            <button onClick={() => addTab(entry.language, entry.text)}>
+            <button onClick={() => openAgain(entry)}>
               <code>{entry.text.length > 300 ? `${entry.text.slice(0, 300)}…` : entry.text}</code>
               <small>
-                {entry.language.toUpperCase()} · {time(entry.at)} · {duration(entry.elapsedMs)} ·{" "}
+                {entry.language.toUpperCase()} · {entry.database} · {time(entry.at)} · {duration(entry.elapsedMs)} ·{" "}
                 {entry.code ? <span class="warning">{entry.code}</span> : count(entry.rows, "row")}
               </small>
             </button>
