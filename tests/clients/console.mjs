@@ -92,6 +92,12 @@ await picture("error");
 await page.getByRole("button", { name: "Write flights and run" }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
 assert.equal(await page.locator(".query-view .cm-content").innerText(), "SELECT * FROM flights");
+// What is changed is the name, and no text or comment that has its letters.
+await write("/* carier */ SELECT 'carier', carier FROM flights LIMIT 1 -- carier");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByRole("button", { name: "Write carrier and run" }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".query-view .cm-content").innerText(), "/* carier */ SELECT 'carier', carrier FROM flights LIMIT 1 -- carier");
 await page.getByRole("button", { name: "+ KQL" }).click();
 await write("flights | sumarize count()");
 await page.keyboard.press("ControlOrMeta+Enter");
