@@ -143,7 +143,9 @@ async fn the_tour_works_in_a_browser() {
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn words_are_on_the_screen_soon_after_they_were_sent() {
-    let words: Vec<Value> = (0..300).flat_map(|_| [json!({ "text": "word " }), json!({ "delay_ms": 10 })]).collect();
+    // Each differs, and none has a digit: a sentence with a number is held back until it is whole.
+    let word = |at: u8| format!("word{}{} ", char::from(b'a' + at % 26), char::from(b'a' + at / 26));
+    let words: Vec<Value> = (0..=249).flat_map(|at| [json!({ "text": word(at) }), json!({ "delay_ms": 10 })]).collect();
     let script = json!({
         "capabilities": { "tool_style": "native", "thinking": false, "small": false, "context_tokens": 8192 },
         "runs": [{ "when": "word by word", "turns": [{ "events": words }] }],
