@@ -201,7 +201,7 @@ export declare class QuerentClient {
   /** A question; the answer as server-sent events, `run_finished` always last. `POST /v1/agent/ask` */
   postAgentAsk(input: PostAgentAskInput, options?: CallOptions): AsyncGenerator<ServerEvent, void, undefined>;
 
-  /** Your runs, newest first. `GET /v1/agent/runs` */
+  /** Your runs, newest first; all runs for administrators. `GET /v1/agent/runs` */
   getAgentRuns(input?: GetAgentRunsInput, options?: CallOptions): Promise<GetAgentRunsAnswer>;
 
   /** One run with its whole trace. `GET /v1/agent/runs/{run_id}` */
@@ -1093,6 +1093,8 @@ export interface GetAgentRunsAnswer {
     question: string;
     /** the model that answered */
     model_id: string;
+    /** the protocol that it was asked over */
+    protocol: string;
     /** how far it is */
     status: "running" | "success" | "error" | "budget_exceeded" | "cancelled" | "paused";
     /** when it began */
@@ -1118,6 +1120,8 @@ export interface GetAgentRunsRunIdAnswer {
   question: string;
   /** the model that answered */
   model_id: string;
+  /** the protocol that it was asked over */
+  protocol: string;
   /** how far it is */
   status: "running" | "success" | "error" | "budget_exceeded" | "cancelled" | "paused";
   /** when it began */
@@ -1190,6 +1194,8 @@ export interface PostAgentRunsRunIdCancelAnswer {
   question: string;
   /** the model that answered */
   model_id: string;
+  /** the protocol that it was asked over */
+  protocol: string;
   /** how far it is */
   status: "running" | "success" | "error" | "budget_exceeded" | "cancelled" | "paused";
   /** when it began */

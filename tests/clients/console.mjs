@@ -62,9 +62,14 @@ await page.goto(url);
 await shown(".nav");
 if (token !== "") {
   await page.getByText("Enter it in Settings").click();
-  await page.getByLabel("Token").fill(token);
+  // What no token has in it is said, and what a header has before one is left out.
+  await page.getByLabel("Token").fill(`${token}\u200b`);
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("A token has ASCII letters, digits and signs only").waitFor();
+  await page.getByLabel("Token").fill(`Bearer ${token}`);
   await page.getByRole("button", { name: "Use it" }).click();
   await page.getByText("The server takes it.").waitFor();
+  await page.getByText("questions are answered by scripted").waitFor();
   await view("Query");
 }
 await shown(".query-view .cm-content");
@@ -87,6 +92,12 @@ await picture("error");
 await page.getByRole("button", { name: "Write flights and run" }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
 assert.equal(await page.locator(".query-view .cm-content").innerText(), "SELECT * FROM flights");
+// What is changed is the name, and no text or comment that has its letters.
+await write("/* carier */ SELECT 'carier', carier FROM flights LIMIT 1 -- carier");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByRole("button", { name: "Write carrier and run" }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".query-view .cm-content").innerText(), "/* carier */ SELECT 'carier', carrier FROM flights LIMIT 1 -- carier");
 await page.getByRole("button", { name: "+ KQL" }).click();
 await write("flights | sumarize count()");
 await page.keyboard.press("ControlOrMeta+Enter");
@@ -212,6 +223,35 @@ await run("SELECT 'from the first window'");
 await second.getByRole("button", { name: "History", exact: true }).click();
 await second.locator(".history li", { hasText: "from the first window" }).waitFor();
 await second.close();
+// Charts of the rows: by the columns' types, as the person wants them, and as KQL's render says.
+const chosen = (name) => page.getByRole("combobox", { name, exact: true }).locator("option:checked").innerText();
+const kind = () => page.getByRole("group", { name: "Kind of chart" }).locator("[aria-pressed=true]").innerText();
+const marks = (shape) => page.locator(`.chart svg .mark-${shape} path`).count();
+await run("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await shown(".chart svg .mark-rect path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up"), await marks("rect")], ["Bars", "carrier", "n", 2]);
+await accessible("a chart of rows");
+for (const [name, shape] of [["Line", "line"], ["Area", "area"], ["Points", "symbol"], ["Pie", "arc"]]) {
+  await page.getByRole("button", { name, exact: true }).click();
+  await shown(`.chart svg .mark-${shape} path`);
+}
+await picture("chart");
+await run("SELECT 'UA' AS carrier, value AS a, value * value AS b FROM generate_series(1, 9) AS s(value)");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await shown(".chart svg .mark-symbol path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up"), await chosen("Colours")], ["Points", "a", "b", "carrier"]);
+await page.getByRole("combobox", { name: "Across", exact: true }).selectOption("carrier");
+await page.getByRole("button", { name: "Bars", exact: true }).click();
+await page.getByText("Several rows stand at one place").waitFor();
+await run("SELECT 'no number'");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await page.getByText("A chart needs rows with a column of numbers").waitFor();
+await page.getByRole("button", { name: "+ KQL" }).click();
+await run("range d from datetime(2024-01-01) to datetime(2024-01-05) step 1d | extend n = dayofyear(d) | render timechart");
+await shown(".chart svg .mark-line path");
+assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up")], ["Line", "d", "n"]);
+await page.getByRole("button", { name: "+ SQL" }).click();
 await run("SELECT carrier, count(*) AS n FROM flights WHERE dep_delay > 10 GROUP BY carrier");
 await page.getByRole("button", { name: "Plan", exact: true }).click();
 await shown(".plan-node");
@@ -223,6 +263,21 @@ await page.getByRole("button", { name: "History", exact: true }).click();
 await page.getByLabel("Find in history").fill("AS missing");
 assert.equal(await page.locator(".history li").count(), 1);
 await accessible("History");
+
+// What has run is opened for the database that it ran in.
+await run("CREATE DATABASE sandbox");
+await page.reload();
+const database = page.locator(".query-view").getByRole("combobox", { name: "Database" });
+await database.locator("option", { hasText: "sandbox" }).waitFor({ state: "attached" });
+await database.selectOption("sandbox");
+await run("SELECT 'in the sandbox'");
+await database.selectOption("default");
+await page.getByRole("button", { name: "History", exact: true }).click();
+await page.locator(".history li", { hasText: "in the sandbox" }).getByRole("button").click();
+await page.locator(".query-view .cm-content", { hasText: "in the sandbox" }).waitFor();
+assert.equal(await database.inputValue(), "sandbox");
+await database.selectOption("default");
+await run("DROP DATABASE sandbox");
 
 // The palette.
 await page.keyboard.press("ControlOrMeta+K");
@@ -318,6 +373,44 @@ await page.keyboard.insertText("\nLIMIT 1");
 await page.getByRole("button", { name: "Run the edited query" }).click();
 await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row in" }).waitFor();
 await view("Ask");
+await page.getByRole("button", { name: "New question" }).click();
+// The answer's text: what models write of Markdown, a list in a list, a column of numbers.
+await page.getByRole("textbox", { name: "Question" }).fill("Say it in Markdown");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".answer-text em").innerText(), "only");
+assert.equal(await page.locator(".answer-text ol > li > ul > li").count(), 2);
+assert.equal(await page.locator(".answer-text p", { hasText: "dep_delay and arr_delay" }).count(), 1, "names are not slanted");
+assert.equal(await page.locator(".answer-text hr").count(), 1);
+assert.equal(await page.locator(".answer-text blockquote").innerText(), "A note.");
+assert.match(await page.locator(".answer-text td.is-number").innerText(), /^7/);
+// A run that there is not stands alone, and not below another's answer.
+await page.evaluate(() => (location.hash = "#/ask/run/00000000-0000-7000-8000-000000000000"));
+await page.locator(".ask-thread .failure").waitFor();
+assert.equal(await page.locator(".run").count(), 0);
+// A question that does not arrive is there to be sent again; a stream that breaks off is said in words.
+await page.route("**/v1/agent/ask", (route) => route.abort());
+await page.getByRole("textbox", { name: "Question" }).fill("Which carrier had the most flights?");
+await page.keyboard.press("Enter");
+await page.locator(".failure-code", { hasText: "unreachable" }).waitFor();
+assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(), "Which carrier had the most flights?");
+await page.unroute("**/v1/agent/ask");
+await page.evaluate(() => {
+  const real = window.fetch;
+  window.fetch = (address, init) => {
+    if (!String(address).includes("/v1/agent/ask")) return real(address, init);
+    window.fetch = real;
+    const begun = 'event: run_started\ndata: {"run_id": "00000000-0000-7000-8000-000000000001", "question": "?"}\n\n';
+    const body = new ReadableStream({
+      start: (stream) => stream.enqueue(new TextEncoder().encode(begun)),
+      // What came before is read by then: an error drops what waits in a stream.
+      pull: (stream) => void setTimeout(() => stream.error(new TypeError("network error")), 500),
+    });
+    return Promise.resolve(new Response(body, { headers: { "content-type": "text/event-stream" } }));
+  };
+});
+await page.keyboard.press("Enter");
+await page.locator(".run .failure-code", { hasText: "stream_ended" }).waitFor();
 await page.getByRole("button", { name: "New question" }).click();
 // A call that writes waits for the person, and the run goes on with the decision.
 await page.getByRole("textbox", { name: "Question" }).fill("Please keep one row");
@@ -415,8 +508,35 @@ await accessible("Data in");
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.locator(".failure-code", { hasText: "already_exists" }).waitFor();
 await view("Query");
+// A command that changes something is not run again for a download, whatever stands before it.
+await page.getByRole("button", { name: "+ KQL" }).click();
+await run("// all of them\n.show graph_models");
+assert.ok(await page.getByRole("button", { name: "Download" }).isEnabled());
+const steps = '[{"Kind": "AddEdges", "Query": "flights", "SourceColumn": "carrier", "TargetColumn": "dep_delay"}]';
+await run(`// one more\n.create-or-alter graph_model Made {"Schema": {"Nodes": {}, "Edges": {}}, "Definition": {"Steps": ${steps}}}`);
+assert.ok(await page.getByRole("button", { name: "Download" }).isDisabled());
+await run(".drop graph_model Made");
+await page.getByRole("button", { name: "+ SQL" }).click();
+// Of a value that is very long a part is shown.
+await run("SELECT repeat('x', 1000000) AS long");
+await page.getByRole("grid").focus();
+await page.keyboard.press("Enter");
+await page.getByText("The first 200,000 letters of 1,000,000").waitFor();
+await page.keyboard.press("Escape");
 assert.match(await run(`SELECT born FROM ${table} WHERE born < DATE '1900-01-01'`), /^1 row in/);
 await run(`DROP TABLE ${table}`);
+
+// A file that is dropped on another view opens this one, and options that are set are seen.
+await view("Catalog");
+await page.evaluate(() => {
+  const files = new DataTransfer();
+  files.items.add(new File(["a;b\n1;2\n"], "dropped.csv"));
+  document.querySelector(".main").dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+});
+await page.locator(".files", { hasText: "dropped.csv" }).waitFor();
+await page.getByText("How to read the text").click();
+await page.getByLabel("Delimiter", { exact: true }).fill(";");
+await page.getByText("said: Delimiter").waitFor();
 
 // Settings, and every view small and dark.
 await view("Settings");
@@ -460,6 +580,20 @@ assert.ok(await isSeen(".grid-row:not([hidden]) .grid-cell"), "rows cannot be se
 await view("Ask");
 assert.ok(await isSeen(".composer textarea"), "the question cannot be written");
 assert.ok(await isSeen(".question"), "the answer cannot be seen");
+
+// Who forgets the token leaves no names of tables and no questions behind.
+if (token !== "") {
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await view("Settings");
+  await page.getByRole("button", { name: "Forget it" }).click();
+  await view("Ask");
+  await page.getByText("None yet.").waitFor();
+  assert.equal(await page.locator(".run").count(), 0);
+  await page.keyboard.press("ControlOrMeta+K");
+  await page.keyboard.type("airlines");
+  assert.equal(await page.locator(".palette li", { hasText: "default.airlines" }).count(), 0);
+  await page.keyboard.press("Escape");
+}
 
 // The reference, to which the settings link: every route, and what is in the lists of its answers.
 await page.goto(new URL("/docs", url).href);

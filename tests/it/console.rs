@@ -138,6 +138,27 @@ async fn the_tour_works_in_a_browser() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
+/// From when a word leaves the server to when it is painted. `QUERENT_TOKEN_BAR` is the most milliseconds for 99 of 100
+/// words; the bar of 50 is for a released build on a quiet machine.
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn words_are_on_the_screen_soon_after_they_were_sent() {
+    // Each differs, and none has a digit: a sentence with a number is held back until it is whole.
+    let word = |at: u8| format!("word{}{} ", char::from(b'a' + at % 26), char::from(b'a' + at / 26));
+    let words: Vec<Value> = (0..=249).flat_map(|at| [json!({ "text": word(at) }), json!({ "delay_ms": 10 })]).collect();
+    let script = json!({
+        "capabilities": { "tool_style": "native", "thinking": false, "small": false, "context_tokens": 8192 },
+        "runs": [{ "when": "word by word", "turns": [{ "events": words }] }],
+    });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    let most = std::env::var("QUERENT_TOKEN_BAR").unwrap_or_else(|_| "1000".to_owned());
+    let mut node = NodeJs::client("console_tokens.mjs");
+    node.args([server.url("/"), most]);
+    let [printed, _] = run_client(node).await;
+    println!("{printed}");
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
 /// With tools that write, so that the person is asked.
 fn settings() -> TestSettings {
     TestSettings::default().script(script()).change(|settings| settings.agent.write_tools = true)
@@ -157,6 +178,10 @@ async fn seed(server: &TestServer) {
         .await;
 }
 
+/// The Markdown that models write.
+const MARKDOWN: &str = "It is *only* dep_delay and arr_delay.\n\n1. First\n2. Second\n   - inside\n   - inside too\n\n---\n\n\
+                        > A note.\n\n| Carrier | Flights |\n|---|---:|\n| UA | 7 |\n";
+
 /// A model that looks at the catalog, counts, and names a number that no row proves; and one that writes.
 fn script() -> Value {
     let count = "SELECT carrier, count(*) AS flights FROM flights GROUP BY carrier ORDER BY flights DESC";
@@ -170,6 +195,7 @@ fn script() -> Value {
             ] },
             { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
         ] },
+        { "when": "markdown", "turns": [{ "events": [{ "text": MARKDOWN }] }] },
         { "when": "keep", "turns": [
             { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
             { "events": [{ "text": "Kept it." }] },

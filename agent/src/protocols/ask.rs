@@ -220,6 +220,7 @@ fn summary_json(run: &RunRecord) -> Value {
         "run_id": run.run_id,
         "question": run.question,
         "model_id": run.model_id,
+        "protocol": run.protocol,
         "status": run.status.as_str(),
         "started_at": rfc3339(run.started_at),
         "finished_at": run.finished_at.map(rfc3339),

@@ -35,6 +35,7 @@ use crate::bind::{
     invalid, not_supported, null_of,
 };
 use crate::functions::{ScalarOperator, part_of};
+use crate::nearest_name;
 use crate::plan::{Column, field_column, field_of, plain_key};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -53,6 +54,11 @@ pub(super) struct AggregateOutput {
 /// Whether Kusto or this crate has an aggregate of that name.
 pub(super) fn is_aggregate(name: &str) -> bool {
     KNOWN.lines().any(|known| known == name)
+}
+
+/// Returns the aggregate that is the most similar to an unknown name, or the function that is more so.
+pub(super) fn nearest_with(function: Option<&str>, name: &str) -> Option<String> {
+    nearest_name(name, KNOWN.lines().chain(function)).map(str::to_owned)
 }
 
 /// Returns the limit that the old names of the aggregates that collect values have where none is given.

@@ -67,6 +67,11 @@ pub(crate) fn is_system_database(name: &str) -> bool {
     same_name(name, SYSTEM_DATABASE) || same_name(name, INFORMATION_SCHEMA)
 }
 
+/// Returns the databases whose tables Querent itself serves.
+pub(crate) fn system_databases() -> [&'static str; 2] {
+    [SYSTEM_DATABASE, INFORMATION_SCHEMA]
+}
+
 /// Returns the system table `schema.name`, where `schema` is `system` or `information_schema`.
 pub(crate) fn provider(
     catalog: &Arc<Catalog>,

@@ -19,6 +19,16 @@ export function setToken(value: string, remember: boolean): void {
   needsToken.set(false);
 }
 
+/** The token in what a person pastes: without spaces, and without the word before it in a header. */
+export function tokenIn(text: string): string {
+  return text.trim().replace(/^Bearer\s+/i, "");
+}
+
+/** Whether a header can carry it. */
+export function isSendable(text: string): boolean {
+  return /^[\x21-\x7e]*$/.test(text);
+}
+
 export function isTokenRemembered(): boolean {
   return localStorage.getItem(TOKEN) !== null;
 }
@@ -51,6 +61,9 @@ export async function rowsOf(sql: string, database?: string): Promise<Record<str
   return rows.map((row: unknown[]) => Object.fromEntries(columns.map((column, at) => [column.name, row[at]])));
 }
 
+/** What a browser throws where a connection breaks off, in the words of Chromium, Firefox and Safari. */
+const BROKEN = /network|failed to fetch|load failed|input stream/i;
+
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
@@ -58,5 +71,8 @@ export function isAbort(error: unknown): boolean {
 /** Any error as one of the server's. */
 export function asFailure(error: unknown): QuerentError {
   if (error instanceof QuerentError) return error;
+  if (error instanceof TypeError && BROKEN.test(error.message)) {
+    return new QuerentError(0, "connection_lost", "The connection to the server broke off.", "Is it still running?");
+  }
   return new QuerentError(0, "console_error", error instanceof Error ? error.message : String(error));
 }

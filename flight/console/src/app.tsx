@@ -1,19 +1,20 @@
 // The frame around the views: navigation, the command palette, notices.
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { needsToken, token } from "./api";
-import { readCatalogNames } from "./catalog-names";
+import { forgetConversation } from "./ask/asking";
+import { forgetCatalogNames, readCatalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { type IconName, Icon } from "./icons";
 import { Palette } from "./palette";
 import { notice } from "./parts";
 import { database, isDark, theme } from "./preferences";
-import { address, route } from "./router";
+import { address, go, route } from "./router";
 import { ActivityView } from "./views/activity";
 import { AskView } from "./views/ask";
 import { CatalogView } from "./views/catalog";
-import { ImportView } from "./views/import";
+import { ImportView, droppedFiles } from "./views/import";
 import { QueryView } from "./views/query";
 import { openQuery } from "./views/query-tabs";
 import { SettingsView } from "./views/settings";
@@ -40,8 +41,16 @@ export function App() {
   useCell(theme);
 
   const known = useCell(token);
-  // Another token sees other tables.
-  useEffect(() => void readCatalogNames().catch(() => undefined), [known]);
+  const before = useRef(known);
+  // Another token sees other tables and other questions.
+  useEffect(() => {
+    if (before.current !== known) {
+      before.current = known;
+      forgetCatalogNames();
+      forgetConversation();
+    }
+    readCatalogNames().catch(() => undefined);
+  }, [known]);
 
   useEffect(() => {
     const key = (event: KeyboardEvent) => {
@@ -52,6 +61,25 @@ export function App() {
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
+  }, []);
+
+  // A file that is dropped anywhere is to be imported; the browser would leave the page for it.
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (!event.defaultPrevented && event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const drop = (event: DragEvent) => {
+      if (event.defaultPrevented || !event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      droppedFiles.set(event.dataTransfer.files);
+      go("import");
+    };
+    addEventListener("dragover", over);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("drop", drop);
+    };
   }, []);
 
   useEffect(() => {

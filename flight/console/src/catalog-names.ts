@@ -26,23 +26,37 @@ export interface CatalogNames {
   tables: CatalogTable[];
   /** There are more tables than were read. */
   isCut: boolean;
+  /** The catalog was read; until then there may be tables that are not known. */
+  isRead: boolean;
 }
 
 const MOST_TABLES = 2000;
 const PAGE = 500;
 
-export const catalogNames = new Cell<CatalogNames>({ databases: [], tables: [], isCut: false });
+const UNREAD: CatalogNames = { databases: [], tables: [], isCut: false, isRead: false };
+
+export const catalogNames = new Cell<CatalogNames>(UNREAD);
 
 let reading: Promise<void> | null = null;
 
-/** Reads the names, unless that is being done. */
-export function readCatalogNames(): Promise<void> {
-  reading ??= readPages().finally(() => (reading = null));
-  return reading;
+/** Forgets the names, which another caller may not see. */
+export function forgetCatalogNames(): void {
+  reading = null;
+  catalogNames.set(UNREAD);
 }
 
-async function readPages(): Promise<void> {
-  const names: CatalogNames = { databases: [], tables: [], isCut: false };
+/** Reads the names, unless that is being done. */
+export function readCatalogNames(): Promise<void> {
+  if (reading) return reading;
+  const mine: Promise<void> = readPages(() => reading === mine).finally(() => {
+    if (reading === mine) reading = null;
+  });
+  reading = mine;
+  return mine;
+}
+
+async function readPages(isCurrent: () => boolean): Promise<void> {
+  const names: CatalogNames = { databases: [], tables: [], isCut: false, isRead: true };
   let next: string | null = null;
   do {
     const page: GetCatalogSchemaAnswer = await client.getCatalogSchema({ limit: PAGE, ...(next ? { page_token: next } : {}) });
@@ -53,7 +67,7 @@ async function readPages(): Promise<void> {
     next = page.next_page_token ?? null;
   } while (next && names.tables.length < MOST_TABLES);
   names.isCut = next !== null;
-  catalogNames.set(names);
+  if (isCurrent()) catalogNames.set(names);
 }
 
 function readTable(database: string, table: GetCatalogSchemaAnswer["databases"][number]["tables"][number]): CatalogTable {

@@ -5,7 +5,7 @@ import { catalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { isDark, theme } from "./preferences";
 import { go } from "./router";
-import { openQuery, queryHistory } from "./views/query-tabs";
+import { openAgain, openQuery, queryHistory } from "./views/query-tabs";
 import { VIEWS } from "./app";
 
 interface Command {
@@ -90,10 +90,10 @@ function allCommands(): Command[] {
     kind: "table",
     act: () => go("catalog", [database, name]),
   }));
-  const past = queryHistory.value.map(({ language, text }) => ({
-    name: text.replace(/\s+/g, " ").slice(0, 200),
-    kind: `past ${language.toUpperCase()}`,
-    act: () => openQuery(language, text, false),
+  const past = queryHistory.value.map((entry) => ({
+    name: entry.text.replace(/\s+/g, " ").slice(0, 200),
+    kind: `past ${entry.language.toUpperCase()}`,
+    act: () => openAgain(entry),
   }));
   return [...views, ...commands, ...tables, ...past];
 }

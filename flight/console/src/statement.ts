@@ -115,7 +115,10 @@ export async function reasonOfCut(statement: Statement): Promise<QuerentError | 
 
 /** Whether running a statement again changes nothing. */
 export function isReading({ text, language }: Statement): boolean {
-  if (language === "kql") return !/^\s*\./.test(text) || /^\s*\.show\b/.test(text);
+  if (language === "kql") {
+    const command = text.replace(/^(\s|\/\/.*(\n|$))+/, "");
+    return !command.startsWith(".") || /^\.show\b/.test(command);
+  }
   const bare = text.replace(/--.*$/gm, " ").replace(/\/\*[^]*?\*\//g, " ").trim().replace(/^\(+\s*/, "");
   if (/^with\b/i.test(bare)) return !/\b(insert\s+into|delete\s+from|update|merge\s+into)\b/i.test(bare);
   return /^(select|from|values|table|summarize|pivot|unpivot|explain|show|describe|desc)\b/i.test(bare);

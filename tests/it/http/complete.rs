@@ -36,6 +36,26 @@ async fn names_are_offered_where_they_may_stand() {
     assert_eq!(answer["suggestions"][0], json!({ "text": "dep_delay", "kind": "column", "detail": "DOUBLE" }));
     let (_, answer) = complete(&server, json!({ "text": "SELECT date_tr", "limit": 1 })).await;
     assert_eq!((texts(&answer), &answer["truncated"]), (vec!["date_trunc("], &json!(false)));
+    for (text, position, expected) in [
+        ("SELECT * FROM crm.\"B", None, "\"Big Deals\""),
+        ("SELECT * FROM crm.\"B\"", Some(20), "\"Big Deals"),
+        ("SELECT d. FROM crm.\"Big Deals\" d", Some(9), "id"),
+        ("SELECT  FROM flights", Some(7), "carrier"),
+        ("SELECT * FROM system.qu", None, "queries"),
+        ("SELECT * FROM info", None, "information_schema"),
+        ("SELECT * FROM querent.cr", None, "crm"),
+        ("USE cr", None, "crm"),
+        ("WITH late AS (SELECT dep_delay AS minutes FROM flights) SELECT  FROM late", Some(63), "minutes"),
+    ] {
+        let (_, answer) = complete(&server, json!({ "text": text, "position": position })).await;
+        assert!(texts(&answer).contains(&expected), "{text}: {answer}");
+    }
+    for text in ["SELECT 'car", "SELECT 1 -- car", "SELECT carrier FROM flights WHERE carrier = 'fl"] {
+        let (_, answer) = complete(&server, json!({ "text": text })).await;
+        assert!(texts(&answer).is_empty(), "{text}: {answer}");
+    }
+    let (_, answer) = complete(&server, json!({ "text": "flights | ", "language": "kql" })).await;
+    assert_eq!((texts(&answer)[0], &answer["suggestions"][0]["kind"]), ("where", &json!("keyword")));
     for wrong in [
         json!({ "text": "SELECT", "position": 99 }),
         json!({ "text": "SELECT", "postion": 1 }),

@@ -76,6 +76,8 @@ async fn errors_say_where_and_what_instead() {
     }
     let near = sent(&server, "print tolowr('a')", &[]).await.json();
     assert_eq!(near["error"]["hint"], "did you mean `tolower`?", "{near}");
+    let aggregate = sent(&server, "print a = 1 | summarize cout() by a", &[]).await.json();
+    assert_eq!(aggregate["error"]["hint"], "did you mean `count`?", "{aggregate}");
     let instead = sent(&server, "stored_query_result('r')", &[]).await.json();
     let hint = instead["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("CREATE TABLE"), "{instead}");

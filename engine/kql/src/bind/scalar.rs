@@ -519,7 +519,7 @@ impl<'a> Binder<'a> {
             Err(FunctionError::Unknown { nearest }) => {
                 let error =
                     BindError::new(BindErrorCode::UnknownFunction, name_span, format!("unknown function `{name}`"));
-                match nearest {
+                match aggregates::nearest_with(nearest.as_deref(), name) {
                     Some(near) => Err(error.with_hint(format!("did you mean `{near}`?")).into()),
                     None => Err(error.into()),
                 }

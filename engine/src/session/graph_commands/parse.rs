@@ -197,6 +197,8 @@ mod tests {
         };
         assert_eq!(parsed(".create-or-alter graph_model G ```\n{\"a\": 1 | 2}\n```"), save("G", "{\"a\": 1 | 2}"));
         assert_eq!(parsed(" .Create-Or-Alter graph_model ['my g'] {};"), save("my g", "{}"));
+        assert_eq!(parsed("// all\n  // of them\n.show graph_models"), show(None, false, ""));
+        assert_eq!(parsed("// .show graph_models"), None);
         assert_eq!(parsed(".show graph_models"), show(None, false, ""));
         assert_eq!(parsed("// those there are\n.show graph_models"), show(None, false, ""));
         assert_eq!(parsed(".show graph_models details | project Name"), show(None, true, "| project Name"));

@@ -41,23 +41,57 @@ function blocks(marked: Marked): ComponentChildren[] {
       shown.push(<pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
     } else if (isTableLine(line)) {
       shown.push(tableOf(marked, take(isTableLine)));
+    } else if (RULE.test(line.text)) {
+      at++;
+      shown.push(<hr />);
     } else if (LIST.test(line.text)) {
-      const items = take((next) => LIST.test(next.text)).map((item) => (
-        <li>{inline(marked, item.from + LIST.exec(item.text)![0].length, item.to)}</li>
-      ));
-      shown.push(/^\s*\d/.test(line.text) ? <ol class="listed">{items}</ol> : <ul class="listed">{items}</ul>);
+      shown.push(listOf(marked, take((next) => LIST.test(next.text) && !RULE.test(next.text))));
+    } else if (QUOTE.test(line.text)) {
+      const lines = take((next) => QUOTE.test(next.text));
+      shown.push(<blockquote>{lines.map((next) => <p>{inline(marked, next.from + QUOTE.exec(next.text)![0].length, next.to)}</p>)}</blockquote>);
     } else if (/^#{1,6} /.test(line.text)) {
       at++;
       shown.push(<p><strong>{inline(marked, line.from + line.text.indexOf(" ") + 1, line.to)}</strong></p>);
     } else {
-      const paragraph = take((next) => next.text.trim() !== "" && !LIST.test(next.text) && !next.text.startsWith("```") && !isTableLine(next));
+      const paragraph = take((next) => next.text.trim() !== "" && !isOther(next));
       shown.push(<p>{inline(marked, paragraph[0]!.from, paragraph.at(-1)!.to)}</p>);
     }
   }
   return shown;
 }
 
-const LIST = /^\s*([-*•]|\d+[.)])\s+/;
+const LIST = /^\s*([-*+•]|\d+[.)])\s+/;
+const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
+const QUOTE = /^\s*>\s?/;
+
+/** Whether a line ends the paragraph before it. */
+function isOther(line: Line): boolean {
+  return [LIST, RULE, QUOTE, /^```/].some((kind) => kind.test(line.text)) || isTableLine(line);
+}
+
+/** Items of a list; those that stand further in are a list of the item above them. */
+function listOf(marked: Marked, lines: Line[]): ComponentChildren {
+  const indent = indentOf(lines[0]!);
+  const items: ComponentChildren[] = [];
+  for (let at = 0; at < lines.length; ) {
+    const item = lines[at++]!;
+    const from = at;
+    while (at < lines.length && indentOf(lines[at]!) > indent) at++;
+    const below = lines.slice(from, at);
+    items.push(
+      <li>
+        {inline(marked, item.from + LIST.exec(item.text)![0].length, item.to)}
+        {below.length > 0 && listOf(marked, below)}
+      </li>,
+    );
+  }
+  const first = /^\s*(\d+)/.exec(lines[0]!.text)?.[1];
+  return first === undefined ? <ul class="listed">{items}</ul> : <ol class="listed" start={Number(first)}>{items}</ol>;
+}
+
+function indentOf(line: Line): number {
+  return line.text.search(/\S/);
+}
 
 function linesOf(chars: string[]): Line[] {
   const lines: Line[] = [];
@@ -74,8 +108,13 @@ function isTableLine(line: Line): boolean {
   return /^\s*\|.*\|\s*$/.test(line.text);
 }
 
+/** The line below a table's head: `|---|---:|`. */
+const RULER = /^[\s|:-]+$/;
+
 function tableOf(marked: Marked, lines: Line[]): ComponentChildren {
-  const rows = lines.filter((line) => !/^[\s|:-]+$/.test(line.text)).map((line) => {
+  const ruler = lines.find((line) => RULER.test(line.text))?.text.split("|").slice(1) ?? [];
+  const classOf = (column: number) => (/^\s*-+:\s*$/.test(ruler[column] ?? "") ? "is-number" : "");
+  const rows = lines.filter((line) => !RULER.test(line.text)).map((line) => {
     const bars: number[] = [];
     for (let at = line.from; at < line.to; at++) if (marked.chars[at] === "|") bars.push(at);
     return bars.slice(1).map((bar, at) => inline(marked, bars[at]! + 1, bar));
@@ -84,15 +123,15 @@ function tableOf(marked: Marked, lines: Line[]): ComponentChildren {
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of the answer">
       <table class="facts">
-        <thead><tr>{head?.map((cell) => <th scope="col">{cell}</th>)}</tr></thead>
-        <tbody>{body.map((row) => <tr>{row.map((cell) => <td>{cell}</td>)}</tr>)}</tbody>
+        <thead><tr>{head?.map((cell, at) => <th scope="col" class={classOf(at)}>{cell}</th>)}</tr></thead>
+        <tbody>{body.map((row) => <tr>{row.map((cell, at) => <td class={classOf(at)}>{cell}</td>)}</tr>)}</tbody>
       </table>
     </div>
   );
 }
 
-/** Bold, code and proofs between two places. */
-function inline(marked: Marked, from: number, to: number): ComponentChildren[] {
+/** Bold, slanted text, code and proofs between two places. */
+function inline(marked: Marked, from: number, to: number, isCode = false): ComponentChildren[] {
   const shown: ComponentChildren[] = [];
   let plain = "";
   const flush = () => {
@@ -101,7 +140,7 @@ function inline(marked: Marked, from: number, to: number): ComponentChildren[] {
   };
   for (let at = from; at < to; ) {
     const proof = marked.proofs.findIndex((one) => one.start === at && one.end <= to && one.end > at);
-    const delimiter = marked.chars[at] === "`" ? "`" : marked.chars[at] === "*" && marked.chars[at + 1] === "*" ? "**" : null;
+    const delimiter = isCode ? null : delimiterAt(marked.chars, at, from);
     const close = delimiter === null ? -1 : closing(marked.chars, at + delimiter.length, to, delimiter);
     if (proof >= 0) {
       flush();
@@ -109,8 +148,8 @@ function inline(marked: Marked, from: number, to: number): ComponentChildren[] {
       at = marked.proofs[proof]!.end;
     } else if (delimiter !== null && close > 0) {
       flush();
-      const inside = inline(marked, at + delimiter.length, close);
-      shown.push(delimiter === "`" ? <code>{inside}</code> : <strong>{inside}</strong>);
+      const inside = inline(marked, at + delimiter.length, close, delimiter === "`");
+      shown.push(delimiter === "`" ? <code>{inside}</code> : delimiter.length === 2 ? <strong>{inside}</strong> : <em>{inside}</em>);
       at = close + delimiter.length;
     } else {
       plain += marked.chars[at++];
@@ -120,9 +159,23 @@ function inline(marked: Marked, from: number, to: number): ComponentChildren[] {
   return shown;
 }
 
+/** What begins code, bold or slanted text at a place: a star or a line before a letter and after none. */
+function delimiterAt(chars: string[], at: number, from: number): string | null {
+  const [char, next] = [chars[at], chars[at + 1]];
+  if (char === "`") return "`";
+  if (char === "*" && next === "*") return "**";
+  if ((char !== "*" && char !== "_") || next === undefined || /[\s*_]/.test(next)) return null;
+  return at > from && /[\p{L}\p{N}_]/u.test(chars[at - 1]!) ? null : char;
+}
+
 function closing(chars: string[], from: number, to: number, delimiter: string): number {
+  const isSlanted = delimiter === "*" || delimiter === "_";
   for (let at = from; at + delimiter.length <= to; at++) {
-    if (chars.slice(at, at + delimiter.length).join("") === delimiter) return at;
+    if (chars.slice(at, at + delimiter.length).join("") !== delimiter) continue;
+    if (!isSlanted) return at;
+    // `snake_case` and `2 * 3 * 4` are not slanted, and what is bold inside ends later.
+    if (chars[at + 1] === delimiter) at++;
+    else if (at > from && !/\s/.test(chars[at - 1]!) && !/[\p{L}\p{N}_]/u.test(at + 1 < to ? chars[at + 1]! : " ")) return at;
   }
   return -1;
 }

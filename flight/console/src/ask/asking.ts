@@ -27,14 +27,14 @@ export async function readPastRuns(): Promise<void> {
   pastRuns.set((await client.getAgentRuns({ limit: 60 })).runs);
 }
 
-/** Asks a question in the open conversation. */
-export async function ask(question: string): Promise<void> {
+/** Asks a question in the open conversation. Returns whether a run began. */
+export async function ask(question: string): Promise<boolean> {
   stopReplay();
   const sessionId = thread.value.at(-1)?.sessionId ?? `console-${randomId()}`;
   const body = {
     question, database: database.value, include_thinking: withThinking.value, session_id: sessionId, approvals: true,
   };
-  await stream(newRun(question, sessionId), (options) => client.postAgentAsk({ body }, options));
+  return stream(newRun(question, sessionId), (options) => client.postAgentAsk({ body }, options));
 }
 
 /** A decision on a call of a paused run. */
@@ -81,6 +81,8 @@ async function stream(
     if (run.id === null && !isAbort(error)) {
       thread.update((runs) => runs.filter((one) => one !== run));
       askFailure.set(failure);
+    } else if (failure.code === "connection_lost") {
+      show(failed(run, "stream_ended", "The server stopped before the answer was whole."));
     } else {
       show(failed(run, isAbort(error) ? "cancelled" : failure.code, isAbort(error) ? "The question was cancelled." : failure.message));
     }
@@ -117,6 +119,9 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
   try {
     stored = await client.getAgentRunsRunId({ run_id: id });
   } catch (error) {
+    if (turn !== replay) return;
+    // What was shown before is not what this address names.
+    thread.set([]);
     askFailure.set(asFailure(error));
     return;
   }
@@ -146,6 +151,12 @@ const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_re
 
 export function stopReplay(): void {
   replay++;
+}
+
+/** Another caller has other questions. */
+export function forgetConversation(): void {
+  newConversation();
+  pastRuns.set([]);
 }
 
 export function newConversation(): void {

@@ -120,7 +120,7 @@ function ResultTable({ result, marked }: { result: ToolResult; marked: MarkedCel
                   const text = valueText(row[name]);
                   const isMarked = marked?.row === at && marked.column === name;
                   return (
-                    <td class={`${classOf(type)}${isMarked ? " is-marked" : ""}`}>
+                    <td class={`${classOf(type)}${isLong(text) ? " is-long" : ""}${isMarked ? " is-marked" : ""}`}>
                       {text === null ? <em class="soft">null</em> : text}
                     </td>
                   );
@@ -133,6 +133,11 @@ function ResultTable({ result, marked }: { result: ToolResult; marked: MarkedCel
       {rows.length > most && <button class="link" onClick={() => setWhole(true)}>All {count(rows.length, "row")}</button>}
     </>
   );
+}
+
+/** Whether a value takes several lines; a date or an identifier does not break. */
+function isLong(text: string | null): boolean {
+  return text !== null && (text.length > 40 || text.includes("\n"));
 }
 
 function classOf(type: string): string {

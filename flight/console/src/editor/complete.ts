@@ -29,7 +29,8 @@ export function completeOnServer(language: () => Language) {
     const options = answer.suggestions.map(({ text, kind, detail }): Completion => ({
       label: text, type: kind, boost: BOOST[kind], ...(detail === undefined ? {} : { detail }),
     }));
-    // A list that was cut is asked for again with each letter.
-    return { from: answer.start, options, ...(answer.truncated ? {} : { validFor: /^[\w"']*$/ }) };
+    // A list that was cut is asked for again with each letter, and one of before the first letter, which has no functions.
+    const isWhole = !answer.truncated && answer.start < context.pos;
+    return { from: answer.start, options, ...(isWhole ? { validFor: /^[\w"']*$/ } : {}) };
   };
 }

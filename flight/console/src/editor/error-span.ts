@@ -39,10 +39,14 @@ function offsetOf(statement: string, line: number, column: number): number {
   return Math.min(statement.length, before + inLine);
 }
 
+/** Texts and comments of SQL, in which no name stands. Errors of KQL say their places. */
+const NO_NAMES = /'(?:[^']|'')*'|--[^\n]*|\/\*[^]*?\*\//g;
+
 function findName(statement: string, name: string): Span | null {
+  const names = statement.replace(NO_NAMES, (text) => " ".repeat(text.length));
   for (const candidate of [name, name.split(".").pop() ?? name]) {
     const escaped = candidate.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-    const found = new RegExp(`(?<![\\w$])${escaped}(?![\\w$])`, "i").exec(statement);
+    const found = new RegExp(`(?<![\\w$])${escaped}(?![\\w$])`, "i").exec(names);
     if (found) return { from: found.index, to: found.index + candidate.length };
   }
   return null;

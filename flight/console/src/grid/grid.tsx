@@ -13,6 +13,8 @@ const WIDEST = 420;
 const NARROWEST = 64;
 /** Letters of a value in its cell. */
 const MOST_LETTERS = 400;
+/** Letters of a value as a whole; browsers take seconds to lay out more. */
+const MOST_SHOWN = 200_000;
 
 export function Grid(props: { rows: Rows; version: number; label: string }) {
   const place = useRef<HTMLDivElement>(null);
@@ -42,7 +44,8 @@ interface OpenCell {
 function CellDialog({ cell, onClose }: { cell: OpenCell; onClose(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => dialog.current?.showModal(), []);
-  const text = cell.text === null ? "null" : indented(cell.text);
+  const whole = cell.text === null ? "null" : indented(cell.text);
+  const text = whole.slice(0, MOST_SHOWN);
   const press = (event: MouseEvent) => {
     if (event.target === dialog.current) dialog.current?.close();
   };
@@ -55,6 +58,7 @@ function CellDialog({ cell, onClose }: { cell: OpenCell; onClose(): void }) {
           <button onClick={() => dialog.current?.close()}>Close</button>
         </div>
         <pre tabIndex={0} class={cell.text === null ? "is-null" : ""}>{text}</pre>
+        {text !== whole && <p class="note">The first {MOST_SHOWN.toLocaleString("en-US")} letters of {whole.length.toLocaleString("en-US")}; Copy takes all of them.</p>}
       </div>
     </dialog>
   );

@@ -1,8 +1,8 @@
 // Activity: what runs now, with a way to end it, what the agent was asked, and the server's own numbers.
-import { useEffect, useState } from "preact/hooks";
-import type { GetQueriesAnswer, QuerentError } from "querent-client";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { GetAgentRunsAnswer, GetQueriesAnswer, QuerentError } from "querent-client";
 
-import { asFailure, client, rowsOf } from "../api";
+import { asFailure, client } from "../api";
 import { duration, time } from "../format";
 import { FailureBox, say } from "../parts";
 import { address } from "../router";
@@ -11,18 +11,24 @@ const EVERY_MS = 2000;
 
 interface Shown {
   queries: GetQueriesAnswer["queries"];
-  runs: Record<string, unknown>[];
+  runs: GetAgentRunsAnswer["runs"];
   numbers: Map<string, number>;
 }
 
 export function ActivityView() {
   const [shown, setShown] = useState<Shown | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
-  const read = () =>
-    readActivity().then(
+  const reading = useRef(false);
+  const read = async () => {
+    // On a slow network one answer is waited for before the next is asked for.
+    if (reading.current) return;
+    reading.current = true;
+    await readActivity().then(
       (next) => { setShown(next); setFailure(null); },
       (error: unknown) => setFailure(asFailure(error)),
     );
+    reading.current = false;
+  };
   useEffect(() => {
     void read();
     // A page that nobody looks at asks nothing.
@@ -67,13 +73,11 @@ export function ActivityView() {
         {shown?.runs.map((run) => (
           <li>
             <div class="grow">
-              <a href={address("ask", ["run", String(run["run_id"])])}>{String(run["question"])}</a>
-              <small>
-                {String(run["status"])} · {String(run["model_id"])} · {String(run["protocol"] ?? "")} · {time(String(run["started_at"]))}
-              </small>
+              <a href={address("ask", ["run", run.run_id])}>{run.question}</a>
+              <small>{run.status} · {run.model_id} · {run.protocol} · {time(run.started_at)}</small>
             </div>
-            {run["status"] === "running" && (
-              <button class="danger" onClick={() => void stopRun(String(run["run_id"]))}>Cancel</button>
+            {run.status === "running" && (
+              <button class="danger" onClick={() => void stopRun(run.run_id)}>Cancel</button>
             )}
           </li>
         ))}
@@ -87,7 +91,7 @@ function Numbers({ shown: { queries, numbers } }: { shown: Shown }) {
     [...numbers].filter(([key]) => key === name || (key.startsWith(`${name}{`) && key.includes(label)))
       .reduce((total, [, value]) => total + value, 0);
   const facts: [string, string][] = [
-    // The server's own number has the queries of this page in it, and those of others that may not be listed here.
+    // The server's own number has those of others in it, which may not be listed here.
     ["queries run now", `${whole(queries.length)}${queries.length >= MOST_QUERIES ? "+" : ""}`],
     ["connections now", whole(sum("querent_connections"))],
     ["queries answered", whole(sum("querent_queries_total", 'outcome="success"'))],
@@ -118,19 +122,17 @@ async function stopRun(id: string): Promise<void> {
   }
 }
 
-const OWN = "/* the console's list of questions */";
 const MOST_QUERIES = 200;
 const MOST_QUESTIONS = 50;
 
 async function readActivity(): Promise<Shown> {
-  const [{ queries }, runs, metrics] = await Promise.all([
+  const [{ queries }, { runs }, metrics] = await Promise.all([
     client.getQueries(),
-    rowsOf(`${OWN} SELECT run_id, question, status, model_id, protocol, started_at FROM system.agent_runs ORDER BY started_at DESC LIMIT ${MOST_QUESTIONS}`),
+    client.getAgentRuns({ limit: MOST_QUESTIONS }),
     client.getMetrics().then((response) => response.text()),
   ]);
-  const others = queries.filter((query) => !query.statement.includes(OWN));
-  others.sort((one, other) => Date.parse(other.started_at) - Date.parse(one.started_at));
-  return { queries: others.slice(0, MOST_QUERIES), runs, numbers: readMetrics(metrics) };
+  queries.sort((one, other) => Date.parse(other.started_at) - Date.parse(one.started_at));
+  return { queries: queries.slice(0, MOST_QUERIES), runs, numbers: readMetrics(metrics) };
 }
 
 /** Prometheus text: a name, perhaps with labels, and a number. */

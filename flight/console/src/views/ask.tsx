@@ -53,7 +53,7 @@ export function AskView() {
 }
 
 function Welcome() {
-  const { tables } = useCell(catalogNames);
+  const { tables, isRead } = useCell(catalogNames);
   return (
     <div class="welcome">
       <h2>Ask your data</h2>
@@ -61,7 +61,7 @@ function Welcome() {
         A language model writes the queries; every number of the answer is linked to the cell that proves it.
       </p>
       {tables.length === 0
-        ? <p>There are no tables yet. <a href={address("import")}>Bring data in</a> first.</p>
+        ? isRead && <p>There are no tables yet. <a href={address("import")}>Bring data in</a> first.</p>
         : (
           <ul class="examples">
             {tables.slice(0, 4).map((table) => {
@@ -83,8 +83,12 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
   }, []);
   const send = () => {
     if (text.trim() === "" || isRunning) return;
-    void ask(text.trim());
+    const question = text.trim();
     setText("");
+    void ask(question).then((isAsked) => {
+      // A question that did not arrive is there to be sent again.
+      if (!isAsked) setText((written) => (written === "" ? question : written));
+    });
   };
   const key = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -186,7 +190,7 @@ function RunFoot({ run }: { run: AskRun }) {
         {[
           run.model,
           run.elapsedMs !== null && duration(run.elapsedMs),
-          run.tokens && `${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`,
+          run.tokens && run.tokens.input + run.tokens.output > 0 && `${run.tokens.input.toLocaleString("en-US")} + ${run.tokens.output.toLocaleString("en-US")} tokens`,
         ].filter(Boolean).join(" · ")}
       </small>
       <span class="grow" />

@@ -136,7 +136,7 @@ function Tree() {
           </ul>
         </details>
       ))}
-      {names.databases.length === 0 && <p class="empty">There are no tables yet. <a href={address("import")}>Bring data in</a></p>}
+      {names.isRead && names.tables.length === 0 && <p class="empty">There are no tables yet. <a href={address("import")}>Bring data in</a></p>}
       {names.isCut && <p class="note">These are the first {names.tables.length} tables; search finds the others.</p>}
     </div>
   );

@@ -1,10 +1,10 @@
 // Data in: files dropped or chosen become a table, all of them or nothing.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type PostImportAnswer, type PostImportInput, QuerentError } from "querent-client";
 
 import { asFailure, needsToken, token } from "../api";
 import { catalogNames, readCatalogNames } from "../catalog-names";
-import { useCell } from "../cell";
+import { Cell, useCell } from "../cell";
 import { bytes, count } from "../format";
 import { FailureBox } from "../parts";
 import { database } from "../preferences";
@@ -52,6 +52,9 @@ const FORMATS: Record<string, Format> = {
   xlsx: "xlsx", xlsm: "xlsx", xls: "xlsx", ods: "xlsx",
 };
 
+/** Files that were dropped outside of this view, which then opens. */
+export const droppedFiles = new Cell<FileList | null>(null);
+
 export function ImportView() {
   const names = useCell(catalogNames);
   const chosen = useCell(database);
@@ -73,8 +76,15 @@ export function ImportView() {
     setTable(base);
     setFormat(FORMATS[ending] ?? "csv");
   };
+  const dropped = useCell(droppedFiles);
+  useEffect(() => {
+    if (dropped === null) return;
+    droppedFiles.set(null);
+    choose(dropped);
+  }, [dropped]);
   const isText = format === "csv" || format === "ndjson";
   const shown = isText ? OPTIONS : format === "xlsx" ? SHEET_OPTIONS : [];
+  const chosenOptions = shown.filter(([name]) => options[name]).map(([, label]) => label);
   const send = () => {
     const said: Parameters = { table, format, database: chosen, if_exists: ifExists };
     for (const [name] of shown) if (options[name]) said[name] = options[name];
@@ -122,8 +132,10 @@ export function ImportView() {
             </label>
           </div>
           {shown.length > 0 && (
-            <details>
-              <summary>How to read the {isText ? "text" : "sheet"} (found in the file where nothing is said)</summary>
+            <details open={chosenOptions.length > 0}>
+              <summary>
+                How to read the {isText ? "text" : "sheet"} ({chosenOptions.length > 0 ? `said: ${chosenOptions.join(", ")}` : "found in the file where nothing is said"})
+              </summary>
               <div class="form-grid">
                 {shown.map(([name, label, example]) => (
                   <label>{label}

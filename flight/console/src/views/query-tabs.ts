@@ -88,6 +88,12 @@ export function openQuery(language: Language, text: string, isRun: boolean): voi
   if (isRun) runTab(currentTab());
 }
 
+/** Opens what has run before, for the database that it ran in. */
+export function openAgain(entry: HistoryEntry): void {
+  database.set(entry.database);
+  openQuery(entry.language, entry.text, false);
+}
+
 /** The tab's name: its first words. */
 export function titleOf(tab: Tab): string {
   const words = tab.text.replace(/^\s*(--|\/\/).*$/gm, "").trim().replace(/\s+/g, " ");

@@ -4,6 +4,7 @@ import { QuerentError } from "querent-client";
 
 import { asFailure } from "../api";
 import { Cell, useCell } from "../cell";
+import { renderedKind } from "../chart-choice";
 import { asCurl, asPython } from "../clients";
 import { DatabaseField } from "../database-field";
 import { FORMATS, downloadRows } from "../download";
@@ -16,8 +17,9 @@ import { type PlanPart, PlanTree, readPlan } from "../plan";
 import { database } from "../preferences";
 import { type Format, type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
 import {
-  type Tab, addTab, changeTab, closeTab, currentTab, openTab, queryHistory, runTab, runs, tabs, titleOf,
+  type Tab, addTab, changeTab, closeTab, currentTab, openAgain, openTab, queryHistory, runTab, runs, tabs, titleOf,
 } from "./query-tabs";
+import { ResultChart } from "./result-chart";
 
 const noRun = new Cell<Result | null>(null);
 
@@ -27,11 +29,16 @@ export function QueryView() {
   const tab = currentTab();
   const running = useCell(runs).get(tab.id) ?? null;
   const result = useCell<Result | null>((running?.result as Cell<Result | null> | undefined) ?? noRun);
-  const [side, setSide] = useState<"rows" | "plan" | "history">("rows");
+  const [side, setSide] = useState<"rows" | "chart" | "plan" | "history">("rows");
   const mark = useMemo(() => markOf(tab, result), [result?.failure, tab.id]);
   useEffect(() => {
     if (result?.outcome === "running") setSide("rows");
   }, [running]);
+  // KQL's `render` asks for a chart.
+  const isRendered = result?.outcome === "done" && result.statement.language === "kql" && renderedKind(result.statement.text) !== null;
+  useEffect(() => {
+    if (isRendered) setSide("chart");
+  }, [running, isRendered]);
 
   return (
     <div class="view query-view">
@@ -53,13 +60,14 @@ export function QueryView() {
           <Switch
             label="What to show"
             value={side}
-            options={[{ value: "rows", label: "Rows" }, { value: "plan", label: "Plan" }, { value: "history", label: "History" }]}
+            options={[{ value: "rows", label: "Rows" }, { value: "chart", label: "Chart" }, { value: "plan", label: "Plan" }, { value: "history", label: "History" }]}
             onChange={(value) => setSide(value)}
           />
-          {side === "rows" && <Status result={result} />}
+          {(side === "rows" || side === "chart") && <Status result={result} />}
           {side === "rows" && result && <ResultMenus result={result} />}
         </div>
         {side === "rows" && <Answer tab={tab} result={result} />}
+        {side === "chart" && (result ? <ResultChart key={`${tab.id} ${result.startedAt}`} result={result} /> : <p class="empty">A chart comes of a query's rows: run one.</p>)}
         {side === "plan" && <Plan tab={tab} />}
         {side === "history" && <History />}
       </div>
@@ -69,9 +77,13 @@ export function QueryView() {
 
 function Tabs({ current }: { current: Tab }) {
   const all = useCell(tabs);
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    list.current?.querySelector(".is-open")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [current.id, titleOf(current)]);
   return (
     <div class="tabs">
-      <div class="tab-list" role="group" aria-label="Queries">
+      <div class="tab-list" role="group" aria-label="Queries" ref={list}>
         {all.map((tab) => (
           <span class={`tab${tab.id === current.id ? " is-open" : ""}`} key={tab.id}>
             <button aria-current={tab.id === current.id ? "true" : undefined} onClick={() => openTab.set(tab.id)}>
@@ -255,10 +267,10 @@ function History() {
       <ul class="history">
         {shown.map((entry) => (
           <li>
-            <button onClick={() => addTab(entry.language, entry.text)}>
+            <button onClick={() => openAgain(entry)}>
               <code>{entry.text.length > 300 ? `${entry.text.slice(0, 300)}…` : entry.text}</code>
               <small>
-                {entry.language.toUpperCase()} · {time(entry.at)} · {duration(entry.elapsedMs)} ·{" "}
+                {entry.language.toUpperCase()} · {entry.database} · {time(entry.at)} · {duration(entry.elapsedMs)} ·{" "}
                 {entry.code ? <span class="warning">{entry.code}</span> : count(entry.rows, "row")}
               </small>
             </button>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { GetSettingsAnswer } from "querent-client";
 
-import { asFailure, client, isTokenRemembered, setToken, token } from "../api";
+import { asFailure, client, isSendable, isTokenRemembered, setToken, token, tokenIn } from "../api";
 import { readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
 import { type Recipe, recipes } from "../recipes";
@@ -41,7 +41,9 @@ function Token() {
   const [isRemembered, remember] = useState(isTokenRemembered());
   const [said, say] = useState("");
   const save = async () => {
-    setToken(text.trim(), isRemembered);
+    const given = tokenIn(text);
+    if (!isSendable(given)) return say("A token has ASCII letters, digits and signs only: was it copied with something else?");
+    setToken(given, isRemembered);
     try {
       await readCatalogNames();
       say("The server takes it.");
@@ -69,15 +71,16 @@ function Token() {
 }
 
 function Models() {
+  const known = useCell(token);
   const [models, setModels] = useState<{ current: string; names: string[] } | null>(null);
   const [version, setVersion] = useState("");
   useEffect(() => {
     client.getModels().then(
       (answer) => setModels({ current: answer.current ?? "", names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id) }),
-      () => undefined,
+      () => setModels(null),
     );
     client.getHealth().then((health) => setVersion(health.version), () => undefined);
-  }, []);
+  }, [known]);
   return (
     <section>
       <h2>This server</h2>

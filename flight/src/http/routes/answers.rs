@@ -270,6 +270,7 @@ pub(super) const DROPPED: Media = Media::json(&[Field::new("dropped", FieldKind:
 const RUN_ID: Field = Field::text("run_id", "the run").required();
 const QUESTION: Field = Field::text("question", "what was asked").required();
 const MODEL_ID: Field = Field::text("model_id", "the model that answered").required();
+const PROTOCOL: Field = Field::text("protocol", "the protocol that it was asked over").required();
 const STATUS: Field = Field::new(
     "status",
     FieldKind::OneOf(&["running", "success", "error", "budget_exceeded", "cancelled", "paused"]),
@@ -285,6 +286,7 @@ pub(super) const RUN: Media = Media::json(&[
     RUN_ID,
     QUESTION,
     MODEL_ID,
+    PROTOCOL,
     STATUS,
     STARTED_AT,
     FINISHED_AT,
@@ -303,7 +305,7 @@ pub(super) const RUN: Media = Media::json(&[
 pub(super) const RUNS: Media = Media::json(&[
     Field::new(
         "runs",
-        FieldKind::ListOf(&[RUN_ID, QUESTION, MODEL_ID, STATUS, STARTED_AT, FINISHED_AT, USAGE]),
+        FieldKind::ListOf(&[RUN_ID, QUESTION, MODEL_ID, PROTOCOL, STATUS, STARTED_AT, FINISHED_AT, USAGE]),
         "entries of the page",
     )
     .required(),

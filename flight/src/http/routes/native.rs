@@ -341,9 +341,11 @@ pub(super) const AGENT: Surface = Surface {
         .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
         .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")])
         .headers(&[Field::text("Last-Event-ID", "goes on with a stream that broke off after this event")]),
-        Route::get("/v1/agent/runs", "Your runs, newest first", |verb| verb.answered_by(runs::list))
-            .query(PAGE)
-            .answers(&[answers::RUNS]),
+        Route::get("/v1/agent/runs", "Your runs, newest first; all runs for administrators", |verb| {
+            verb.answered_by(runs::list)
+        })
+        .query(PAGE)
+        .answers(&[answers::RUNS]),
         Route::get("/v1/agent/runs/{run_id}", "One run with its whole trace", |verb| verb.answered_by(runs::get))
             .answers(&[answers::RUN]),
         Route::get("/v1/agent/runs/{run_id}/events", "A run's events as `ask` streams them, also of one in progress", |verb| {
