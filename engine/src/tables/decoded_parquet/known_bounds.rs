@@ -1,9 +1,9 @@
 //! What footers of Parquet files say of their values, as far as it may be relied on.
 //!
-//! Parquet's bounds leave NaN out, and most writers do not say where there is one. In SQL NaN is the greatest number: the greatest
-//! value of such a column is unknown, for the file, its row groups and its pages alike. Querent and DuckDB write no bounds where
-//! NaN is; of the files of others the least values of floats count, and no Bloom filter does, which is of bits: zero and
-//! NaN have several.
+//! Parquet's bounds leave NaN out, and most writers do not say where there is one. In SQL NaN is the greatest number:
+//! the greatest value of such a column is unknown, for the file, its row groups and its pages alike. Querent and DuckDB
+//! write no bounds where NaN is; of the files of others the least values of floats count, and no Bloom filter does, which
+//! is of bits: zero and NaN have several.
 
 use std::collections::HashMap;
 use std::ops::Range;
