@@ -412,11 +412,9 @@ mod tests {
             let made = formatted(spec, &[Some(number.to_string())], Style::Format, &mut 0).unwrap().unwrap();
             assert_eq!(made, text, "{spec} of {number}");
         }
-<<<<<<< HEAD
         let named = ["foo", "10", "bar"].map(|value| Some(value.to_owned()));
         let made = formatted("|%*2$s|%1$*2$s|", &named, Style::Format, &mut 0).unwrap().unwrap();
         assert_eq!(made, "|       bar|       foo|");
-=======
         let negative = [Some("-255".to_owned())];
         for (pattern, style, text) in [
             ("{:x} {0:X} {0:o} {0:b}", Style::Format, "-ff -FF -377 -11111111"),
@@ -424,7 +422,6 @@ mod tests {
         ] {
             assert_eq!(formatted(pattern, &negative, style, &mut 0).unwrap().unwrap(), text);
         }
->>>>>>> review
         assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
         assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());
     }
