@@ -225,7 +225,8 @@ pub(super) fn missing(
         PhraseForm::Measure => {
             let word = words[*last].lower.as_str();
             let names = names_of(PROPERTIES, word).or_else(|| names_of(MEASURES, word)).unwrap_or_default();
-            let is_there = vocabulary.has_any(names) || vocabulary.names(word);
+            // Not by synonyms: a price is no earning.
+            let is_there = vocabulary.has_any(names) || vocabulary.has_any(word);
             return if is_there { Vec::new() } else { things.to_vec() };
         }
     };

@@ -353,7 +353,7 @@ mod tests {
         let sums = format!("select a = 1 or a{} = 1", " + 1".repeat(1_000));
         let case = format!("select case when a = 1{} then 1 end", " and b".repeat(1_001));
         let after_case = format!("select case when a then 1 end{}", " + 1".repeat(1_001));
-        let cases = format!("select {} 1 {}", "case when a then".repeat(70), "end".repeat(70));
+        let cases = format!("select {} 1 {}", "case when a then ".repeat(70), "end ".repeat(70));
         for text in
             [chain, unions, casts, parentheses, listed_unions, tables, queries, ors, sums, case, after_case, cases]
         {
