@@ -29,16 +29,26 @@ pub fn list_value(mut values: Vec<ScalarValue>) -> Result<ScalarValue, ListValue
             *value = as_double(value)?;
         }
     }
-    let known = |value: &ScalarValue| (!value.is_null()).then(|| value.data_type());
-    let item = values.iter().find_map(known).unwrap_or(DataType::Null);
+    let item = values.iter().map(ScalarValue::data_type).find(|data_type| !is_open(data_type));
+    let item = item.or_else(|| values.iter().find(|value| !value.is_null()).map(ScalarValue::data_type));
+    let item = item.unwrap_or(DataType::Null);
     for value in &mut values {
-        if value.is_null() {
-            *value = ScalarValue::try_from(&item).map_err(|_| ListValueError::MixedTypes)?;
-        } else if value.data_type() != item {
-            return Err(ListValueError::MixedTypes);
+        let data_type = value.data_type();
+        if data_type != item {
+            let typed = is_open(&data_type).then(|| value.cast_to(&item).ok()).flatten();
+            *value = typed.ok_or(ListValueError::MixedTypes)?;
         }
     }
     Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, &item)))
+}
+
+/// Whether a type is still to be told by other values: that of null, and of an empty list.
+fn is_open(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Null => true,
+        DataType::List(item) => is_open(item.data_type()),
+        _ => false,
+    }
 }
 
 fn as_double(value: &ScalarValue) -> Result<ScalarValue, ListValueError> {
@@ -67,8 +77,9 @@ mod tests {
         assert_eq!(shown(&[1_i64.into(), 0.5.into()]), ("[1.0, 0.5]".to_owned(), of(DataType::Float64)));
         assert_eq!(shown(&["a".into()]), ("[a]".to_owned(), of(DataType::Utf8)));
         assert_eq!(shown(&[]), ("[]".to_owned(), of(DataType::Null)));
-        let nested = [list(&[1_i64.into()]).unwrap(), ScalarValue::Null];
-        assert_eq!(shown(&nested).1, of(of(DataType::Int64)));
+        let nested = [list(&[]).unwrap(), list(&[1_i64.into()]).unwrap(), ScalarValue::Null];
+        assert_eq!(shown(&nested), ("[[], [1], ]".to_owned(), of(of(DataType::Int64))));
+        assert_eq!(list(&[1_i64.into(), list(&[]).unwrap()]), Err(ListValueError::MixedTypes));
         assert_eq!(list(&[1_i64.into(), "a".into()]), Err(ListValueError::MixedTypes));
         assert_eq!(list(&[0.5.into(), (EXACT_DOUBLES + 1).into()]), Err(ListValueError::InexactInteger));
     }

@@ -336,7 +336,9 @@ fn sum_of_named(
     let names_all = result.names_every_row(place.sentence);
     let is_each = ["each", "both", "respectively"].iter().any(|word| find_word(place.sentence, word).is_some());
     let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
-    if is_each || !is_large || !(named.len() > 1 || names_all || is_of_all) {
+    // `July was 19.7 degrees warmer than January` is no sum.
+    let compares = find_word(place.sentence, "than").is_some();
+    if is_each || compares || !is_large || !(named.len() > 1 || names_all || is_of_all) {
         return None;
     }
     let mut columns = measured_columns(result, place.sentence);

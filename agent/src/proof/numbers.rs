@@ -204,6 +204,10 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
         return None;
     }
+    // `7 degrees below zero`: where a scale begins.
+    if first == "zero" && ["below", "above"].contains(&last_words(&text[..start], 1).as_str()) {
+        return None;
+    }
     let is_scaled = tolerance > DOZEN_TOLERANCE;
     let mut number = WrittenNumber { value: total + current, tolerance, is_percent: false, is_scaled, other: None };
     if number.tolerance <= 0.5 && has_half(&text[number_end..]) {
