@@ -29,8 +29,20 @@ enum ChangeDirection {
 }
 
 const UP: [&str; 14] = [
-    "grew", "rose", "increase", "growth", " gain", "up by", " up on ", " up from ", "higher", "more", "larger",
-    "greater", "mehr als", "más que",
+    "grew",
+    "rose",
+    "increase",
+    "growth",
+    " gain",
+    "up by",
+    " up on ",
+    " up from ",
+    "higher",
+    "more",
+    "larger",
+    "greater",
+    "mehr als",
+    "más que",
 ];
 const DOWN: [&str; 13] = [
     "fell",
