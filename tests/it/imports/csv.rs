@@ -222,14 +222,12 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         import(&engine, &file, options).await.unwrap_or_else(|error| panic!("{options:?}: {error}"));
         assert_eq!(rows(&session, sql).await.unwrap(), [[expected]], "imported: {options:?}");
         let options: Vec<String> = options.iter().map(|(name, value)| format!("'{name}' '{value}'")).collect();
-        let create = format!(
-            "CREATE OR REPLACE EXTERNAL TABLE e STORED AS CSV LOCATION '{}' OPTIONS ({})",
-            file.display(),
-            options.join(", ")
-        );
+        let options = if options.is_empty() { String::new() } else { format!("OPTIONS ({})", options.join(", ")) };
+        let create =
+            format!("CREATE OR REPLACE EXTERNAL TABLE e STORED AS CSV LOCATION '{}' {options}", file.display());
         rows(&session, &create).await.unwrap_or_else(|error| panic!("{create}: {error}"));
         let external = sql.replace("FROM t", "FROM e");
-        assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options:?}");
+        assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "external: {options}");
     }
     // A first record of the declared types is data, whatever is below it; one of the declared names is none.
     for (text, expected) in
