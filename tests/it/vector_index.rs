@@ -95,7 +95,8 @@ async fn an_index_finds_what_an_exact_search_does() {
         for id in (150..3_000).step_by(300) {
             let order = order.replace("{}", &near(id));
             let sql = format!("SELECT id, kind FROM t ORDER BY {order} LIMIT {NEAREST}");
-            if id == 150 {
+            // One row has no direction, and so no similarity; it comes first in falling order, which no index serves.
+            if id == 150 && !order.starts_with("cosine_similarity") {
                 let shown = plan(&root, &sql).await;
                 assert!(shown.contains(&format!("index=by_{metric}")), "{shown}");
                 assert!(!plan(&exact, &sql).await.contains("index="));
@@ -280,16 +281,26 @@ fn near_value(id: usize, is_single: bool) -> ScalarValue {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_search_has_its_index_find_the_rows_of_each_vector() {
-    let (_folder, engine) = filled(3_000).await;
+    let (_folder, engine) = engine().await;
     let (root, exact) = (admin(&engine), exact(&engine).await);
-    // One that reads so little that it misses rows: whoever misses the same has asked it.
-    run(&root, &["CREATE INDEX hasty ON t USING vector (v) WITH (metric = 'l2', probes = 1)"]).await;
+    // Vectors in no clusters, and an index that reads so little that it misses rows: whoever misses the same has asked it.
+    let numbers =
+        (1..=DIMENSION).map(|at| format!("sin(value * value * {at}.37 * 0.618)")).collect::<Vec<_>>().join(", ");
+    run(
+        &root,
+        &[
+            &format!("CREATE TABLE t (id BIGINT, kind BIGINT, v FLOAT[{DIMENSION}])"),
+            &format!("INSERT INTO t SELECT value, value % 10, [{numbers}] FROM generate_series(1, 3000) AS s(value)"),
+            "CREATE INDEX hasty ON t USING vector (v) WITH (metric = 'l2', probes = 1)",
+        ],
+    )
+    .await;
     let mut missed = 0;
     for query in [
-        "SELECT id, kind FROM t ORDER BY l2_distance(v, {}) LIMIT 40",
-        "SELECT id, round(l2_distance({}, v), 4) AS d FROM t ORDER BY l2_distance({}, v), id LIMIT 40",
-        "SELECT l2_distance(v, {}) < 2, id FROM t WHERE kind < 7 ORDER BY l2_distance(v, {}) LIMIT 40",
-        "SELECT s.id FROM (SELECT id, l2_distance(v, {}) AS d FROM t) AS s WHERE s.d < 100 ORDER BY s.d LIMIT 40",
+        "SELECT id, kind FROM t ORDER BY l2_distance(v, {}) LIMIT 10",
+        "SELECT id, round(l2_distance({}, v), 4) AS d FROM t ORDER BY l2_distance({}, v), id LIMIT 10",
+        "SELECT l2_distance(v, {}) < 2, id FROM t WHERE kind < 7 ORDER BY l2_distance(v, {}) LIMIT 10",
+        "SELECT s.id FROM (SELECT id, l2_distance(v, {}) AS d FROM t) AS s WHERE s.d < 100 ORDER BY s.d LIMIT 10",
     ] {
         for is_single in [true, false] {
             for id in (100..3_000).step_by(580) {
