@@ -204,6 +204,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "cluster.key" => "a secret of the cluster",
                 "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
                 "auth.oidc.default_role" => "none",
+                "catalog.url" => "postgres://db.example/lake",
                 "query.max_scan_rows" | "query.max_scan_bytes" => "read=7",
                 _ => "7",
             };

@@ -84,7 +84,7 @@ impl Turns<'_> {
         match asked {
             AskedTime::Year(year) => {
                 let first = spans.first()?;
-                let is_in = |span: &TimeSpan| (span.from_year()..=span.to_year()).contains(&year);
+                let is_in = |span: &TimeSpan| (span.first_year()..=span.last_year()).contains(&year);
                 let sentence =
                     format!("no row is of {year}; `{}` is from {} to {}", first.column, first.from, first.to);
                 (!spans.iter().any(is_in)).then(|| (year.to_string(), sentence))
@@ -161,17 +161,17 @@ struct TimeSpan {
 }
 
 impl TimeSpan {
-    fn from_year(&self) -> i32 {
+    fn first_year(&self) -> i32 {
         year_of(&self.from).unwrap_or(i32::MIN)
     }
 
-    fn to_year(&self) -> i32 {
+    fn last_year(&self) -> i32 {
         year_of(&self.to).unwrap_or(i32::MAX)
     }
 
     /// Returns the last day; of a year its last.
     fn last_day(&self) -> Option<NaiveDate> {
-        NaiveDate::parse_from_str(&self.to, "%Y-%m-%d").ok().or_else(|| NaiveDate::from_ymd_opt(self.to_year(), 12, 31))
+        NaiveDate::parse_from_str(&self.to, "%Y-%m-%d").ok().or_else(|| NaiveDate::from_ymd_opt(self.last_year(), 12, 31))
     }
 }
 
