@@ -171,7 +171,9 @@ impl TimeSpan {
 
     /// Returns the last day; of a year its last.
     fn last_day(&self) -> Option<NaiveDate> {
-        NaiveDate::parse_from_str(&self.to, "%Y-%m-%d").ok().or_else(|| NaiveDate::from_ymd_opt(self.last_year(), 12, 31))
+        NaiveDate::parse_from_str(&self.to, "%Y-%m-%d")
+            .ok()
+            .or_else(|| NaiveDate::from_ymd_opt(self.last_year(), 12, 31))
     }
 }
 
