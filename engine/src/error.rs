@@ -3,6 +3,7 @@
 mod mapping;
 mod other_dialects;
 mod store;
+mod store_variables;
 mod told_by_text;
 mod told_by_worker;
 mod told_places;
@@ -16,6 +17,7 @@ pub use querent_kql::KqlErrorCode;
 pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
 pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
+pub(crate) use store_variables::variables_of;
 pub(crate) use told_by_worker::told_to_others;
 pub(crate) use told_places::FilePlace;
 

@@ -28,7 +28,6 @@ use parking_lot::Mutex;
 
 pub use lake_url::LakeUrl;
 pub(crate) use lance_bridge::DatasetFolder;
-pub(crate) use open::variables_of;
 pub use range_cache::FileCacheState;
 pub(crate) use range_cache::RangeCache;
 pub(crate) use remote_lake::RemoteLake;

@@ -6,8 +6,7 @@ use std::error::Error as StdError;
 use parquet::errors::ParquetError;
 use querent_catalog::{CatalogError, is_full};
 
-use super::EngineError;
-use crate::stores::variables_of;
+use super::{EngineError, variables_of};
 
 /// How DataFusion 54 begins what it says of a footer that could not be read, and the words for a file that is not there.
 const UNREAD_FOOTER: &str = "Failed to fetch metadata for file ";

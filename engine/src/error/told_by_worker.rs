@@ -10,8 +10,7 @@ use datafusion::error::DataFusionError;
 use querent_catalog::CatalogError;
 use serde::{Deserialize, Serialize};
 
-use super::{EngineError, StoreError};
-use crate::stores::variables_of;
+use super::{EngineError, StoreError, variables_of};
 
 /// What such a text begins with.
 const MARK: &str = "error of a task: ";

@@ -13,7 +13,7 @@ use reqwest::redirect::Policy;
 
 use super::url::{Scheme, StoreUrl};
 use super::web::{PublicOnly, same_host};
-use crate::error::{Result, StoreError};
+use crate::error::{Result, StoreError, variables_of};
 
 /// The time to connect, name resolution included.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -25,25 +25,9 @@ const WRITE_TIME: Duration = Duration::from_secs(60);
 const RETRY_TIME: Duration = Duration::from_secs(15);
 const RETRIES: usize = 3;
 
-const S3_VARIABLES: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN, AWS_REGION), with \
-                            AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or with AWS_SKIP_SIGNATURE=true for a public bucket";
-const GCS_VARIABLES: &str = "GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT_KEY, or with GOOGLE_SKIP_SIGNATURE=true for a public bucket";
-const AZURE_VARIABLES: &str = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, with \
-                               AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or with AZURE_SKIP_SIGNATURE=true for a \
-                               public container";
-
 /// Opens the store of a URL. `named`: the settings name its host, so it may be anywhere.
 pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> {
     open_with(url, named, READ_TIME)
-}
-
-/// Returns the variables that have the credentials of a store, which is named by its scheme and bucket.
-pub(crate) fn variables_of(store: &str) -> &'static str {
-    match store.split(':').next() {
-        Some("s3" | "s3a") => S3_VARIABLES,
-        Some("gs") => GCS_VARIABLES,
-        _ => AZURE_VARIABLES,
-    }
 }
 
 /// Opens the store of a URL to write to it.
@@ -58,7 +42,7 @@ fn open_with(url: &StoreUrl, named: bool, answer_time: Duration) -> Result<Arc<d
         // The client's own message may quote the values of variables.
         detail: "the credentials or settings in the environment cannot be used".into(),
     };
-    let missing = |variables: &'static str| StoreError::MissingCredentials { store: store.clone(), variables };
+    let missing = || StoreError::MissingCredentials { store: store.clone(), variables: variables_of(&store) };
     Ok(match url.scheme {
         Scheme::S3 => {
             let builder = AmazonS3Builder::from_env()
@@ -66,7 +50,7 @@ fn open_with(url: &StoreUrl, named: bool, answer_time: Duration) -> Result<Arc<d
                 .with_retry(retries())
                 .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_s3_credentials(&builder) {
-                return Err(missing(S3_VARIABLES).into());
+                return Err(missing().into());
             }
             Arc::new(builder.build().map_err(unusable)?)
         }
@@ -76,7 +60,7 @@ fn open_with(url: &StoreUrl, named: bool, answer_time: Duration) -> Result<Arc<d
                 .with_retry(retries())
                 .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_gcs_credentials(&builder) {
-                return Err(missing(GCS_VARIABLES).into());
+                return Err(missing().into());
             }
             Arc::new(builder.build().map_err(unusable)?)
         }
@@ -86,7 +70,7 @@ fn open_with(url: &StoreUrl, named: bool, answer_time: Duration) -> Result<Arc<d
                 .with_retry(retries())
                 .with_http_connector(Connector { to: Reach::Operators, answer_time });
             if !has_azure_credentials(&builder) {
-                return Err(missing(AZURE_VARIABLES).into());
+                return Err(missing().into());
             }
             Arc::new(builder.build().map_err(unusable)?)
         }

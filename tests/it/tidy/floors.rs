@@ -83,6 +83,7 @@ const FLOORS: &[Floors] = &[
                 "column_cache",
                 "error",
                 "identifiers",
+                "list_values",
                 "optimizer",
                 "plan_cache",
                 "profile_queue",
