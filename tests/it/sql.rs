@@ -104,7 +104,8 @@ async fn long_statements_are_planned_in_time() {
     for (sql, expected) in [
         (chain(|before| format!("SELECT *, x AS z{before} FROM a{before}")), "1"),
         (chain(|before| format!("SELECT * EXCLUDE (x), x + 1 AS x FROM a{before}")), "19"),
-        (chain(|before| format!("SELECT x + 1 AS y, y + 1 AS x FROM a{before}")), "37"),
+        // From the second on, `y` is a column, which comes before the alias.
+        (chain(|before| format!("SELECT x + 1 AS y, y + 1 AS x FROM a{before}")), "19"),
         (chain(|before| format!("SELECT x + 1 AS y, x FROM a{before} WHERE y > 0")), "1"),
         (chain(|before| format!("SELECT x FROM a{before} AS t(x)")), "1"),
         (format!("SELECT x FROM ({nested}) q"), "1"),

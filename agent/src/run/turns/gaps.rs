@@ -20,8 +20,8 @@ use crate::request::RunRequest;
 use crate::sql_text::{quote_identifier, quoted_texts};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
-const TABLE_TIMEOUT: Duration = Duration::from_secs(1);
-const ALL_TIMEOUT: Duration = Duration::from_secs(3);
+const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
+const ALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Tables and columns whose values are looked through.
 const PROBED_TABLES: usize = 4;
 const PROBED_COLUMNS: usize = 24;
