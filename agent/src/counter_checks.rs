@@ -13,6 +13,7 @@ mod numbers;
 mod repeats;
 mod texts;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit, Visitor};
 
-use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query, tables_read};
+use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
 
 /// How long all checks of one query may take, and one of them.
 const ALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -137,8 +138,10 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     let Some(parsed) = parse_query(sql) else { return Vec::new() };
     let Statement::Query(query) = &parsed.statement else { return Vec::new() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
-    let related = with_relationships(session, at_hand, sql).await;
-    let at_hand = &related;
+    let read: Vec<i64> =
+        known.named_in(&parsed.statement, session.database()).into_iter().map(|table| table.id).collect();
+    let related = with_relationships(session, at_hand, &read).await;
+    let at_hand = related.as_ref();
     let mut findings = Vec::new();
     let checks = async {
         for (index, query) in queries_within(query).iter().enumerate() {
@@ -179,16 +182,16 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     said
 }
 
-/// Returns the tables at hand with the relationships of those that a query reads.
-async fn with_relationships(session: &Session, at_hand: &TablesAtHand, sql: &str) -> TablesAtHand {
-    let mut all = at_hand.clone();
-    let ids: Vec<i64> = tables_read(session, at_hand, sql).await.iter().map(|table| table.id).collect();
-    if ids.len() > 1 {
-        let relationships = session.engine().catalog().relationships();
-        let found = relationships.with_neighbors(session.principal(), &ids, MAX_RELATIONSHIPS).await;
-        all.relationships.extend(found.unwrap_or_default());
+/// Returns the tables at hand with the relationships of those that a query reads, by their ids.
+async fn with_relationships<'a>(session: &Session, at_hand: &'a TablesAtHand, read: &[i64]) -> Cow<'a, TablesAtHand> {
+    if read.len() < 2 {
+        return Cow::Borrowed(at_hand);
     }
-    all
+    let relationships = session.engine().catalog().relationships();
+    let found = relationships.with_neighbors(session.principal(), read, MAX_RELATIONSHIPS).await;
+    let mut all = at_hand.clone();
+    all.relationships.extend(found.unwrap_or_default());
+    Cow::Owned(all)
 }
 
 /// Returns a query and those within it, of WITH, FROM and conditions. What a check asks of one that depends on the query

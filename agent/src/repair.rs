@@ -33,8 +33,6 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Statement, visit_expressions, visit_relations_mut,
 };
 
-use crate::sql_text::quote_identifier;
-
 pub(crate) use grouping::selected_as;
 pub(crate) use joins::{is_key, refer_alike, relationships_of};
 pub(crate) use literals::{ComparedTexts, folded_words};
@@ -119,15 +117,20 @@ impl KnownTables {
     fn get(&self, name: &TableName) -> Option<&TableInfo> {
         self.tables.get(&key_of(name))
     }
+
+    /// Returns the tables that a statement names, each once.
+    pub(crate) fn named_in(&self, statement: &Statement, database: &str) -> Vec<&TableInfo> {
+        let mut named: Vec<&TableInfo> = Vec::new();
+        for name in tables::names_in(statement) {
+            let found = tables::full_name(&name, database).and_then(|name| self.get(&name));
+            named.extend(found.filter(|found| !named.iter().any(|one| one.name == found.name)));
+        }
+        named
+    }
 }
 
 fn key_of(name: &TableName) -> (String, String) {
     (name.database.to_lowercase(), name.table.to_lowercase())
-}
-
-/// Returns the table's name as SQL, qualified.
-fn qualified(name: &TableName) -> String {
-    format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
 }
 
 /// Repairs a query that failed. Returns `None` where nothing deterministic can be done about it.
@@ -176,12 +179,7 @@ fn self_comparisons(statement: &Statement) -> usize {
 pub(crate) async fn tables_read(session: &Session, at_hand: &TablesAtHand, sql: &str) -> Vec<TableInfo> {
     let Some(parsed) = parse::parse_query(sql) else { return Vec::new() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
-    let mut read: Vec<TableInfo> = Vec::new();
-    for name in tables::names_in(&parsed.statement) {
-        let found = tables::full_name(&name, session.database()).and_then(|name| known.get(&name).cloned());
-        read.extend(found.filter(|found| !read.iter().any(|one| one.name == found.name)));
-    }
-    read
+    known.named_in(&parsed.statement, session.database()).into_iter().cloned().collect()
 }
 
 /// Returns a query with one table in the place of another; `None` where it does not name that.

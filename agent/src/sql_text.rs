@@ -1,8 +1,11 @@
 //! Names and types as SQL text: what the model reads in the prompt and in results, and what it writes back.
 
+use std::ops::ControlFlow;
+
 use arrow::datatypes::DataType;
 use querent_catalog::TableName;
 use querent_engine::is_reserved_word;
+use sqlparser::ast::{Expr, Query, Visit, Visitor};
 
 /// Returns the texts between quotes of a query; a doubled quote is one of the text.
 pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
@@ -26,11 +29,42 @@ pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
     texts
 }
 
+/// Visits the expressions of a part of a query, and those within them, outside of its subqueries.
+pub(crate) fn visit_own_exprs(part: &impl Visit, visit: impl FnMut(&Expr)) {
+    struct OwnExprs<F> {
+        queries: usize,
+        visit: F,
+    }
+    impl<F: FnMut(&Expr)> Visitor for OwnExprs<F> {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.queries += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.queries -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if self.queries == 0 {
+                (self.visit)(expr);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _: ControlFlow<()> = part.visit(&mut OwnExprs { queries: 0, visit });
+}
+
 /// Returns the name as SQL, quoted where needed.
 pub(crate) fn quote_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if plain && !is_reserved_word(name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// Returns the table's whole name as SQL.
+pub(crate) fn quoted_table(name: &TableName) -> String {
+    format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
 }
 
 /// Returns the name as it is shown to a model: quoted where a query must quote it. Capitals need no quotes, since names are

@@ -33,7 +33,7 @@ use crate::event::{ResultTicket, Truncation};
 use crate::models::ToolSpec;
 use crate::repair::TablesAtHand;
 use crate::results::ResultStore;
-use crate::sql_text::{quote_identifier, split_name};
+use crate::sql_text::{quoted_table, split_name};
 use crate::tokens::{estimate_tokens, take_tokens};
 
 use json_value::shortened;
@@ -361,14 +361,9 @@ fn writer(context: &ToolContext) -> Result<&Session, ToolError> {
     context.writer.as_ref().ok_or_else(|| ToolError::new("not_allowed", "nothing may be written here"))
 }
 
-/// Returns `"database"."table"`, quoted where needed.
-fn quoted_name(name: &TableName) -> String {
-    format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
-}
-
 /// Counts the rows of a table that was just written.
 async fn rows_written(session: &Session, name: &TableName) -> Result<u64, ToolError> {
-    let (batches, _) = session.sql(&format!("SELECT count(*) FROM {}", quoted_name(name))).await?.collect().await?;
+    let (batches, _) = session.sql(&format!("SELECT count(*) FROM {}", quoted_table(name))).await?.collect().await?;
     let count = batches.first().and_then(|batch| {
         let counts = batch.columns().first()?.as_any().downcast_ref::<arrow::array::Int64Array>()?;
         counts.iter().next().flatten()

@@ -4,55 +4,35 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Value, Visit, Visitor, WindowType};
+use sqlparser::ast::{BinaryOperator, Expr, Select, Value, Visit, Visitor, WindowType};
 
 use super::{CheckKind, Finding};
+use crate::sql_text::visit_own_exprs;
 
 /// Looks at the conditions of a SELECT, outside of its subqueries.
 pub(super) fn check(select: &Select) -> Vec<Finding> {
-    let mut finder = ConditionFinder { queries: 0, found: Vec::new() };
-    let _: ControlFlow<()> = Visit::visit(&select.selection, &mut finder);
-    let _: ControlFlow<()> = Visit::visit(&select.having, &mut finder);
-    finder.found.truncate(1);
-    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut WindowFinder(&mut finder.found));
-    finder.found
+    let mut found = Vec::new();
+    visit_own_exprs(&select.selection, |expr| look_at(expr, &mut found));
+    visit_own_exprs(&select.having, |expr| look_at(expr, &mut found));
+    found.truncate(1);
+    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut WindowFinder(&mut found));
+    found
 }
 
-struct ConditionFinder {
-    queries: usize,
-    found: Vec<Finding>,
-}
-
-impl Visitor for ConditionFinder {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.queries -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if self.queries == 0
-            && let Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } = expr
-        {
-            self.found.extend(contradiction(expr, left, op, right));
+/// Looks at one part of a condition.
+fn look_at(expr: &Expr, found: &mut Vec<Finding>) {
+    match expr {
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+            found.extend(contradiction(expr, left, op, right));
             if *op == BinaryOperator::Or {
-                self.found.extend(binds_first(left, right).or_else(|| binds_first(right, left)));
+                found.extend(binds_first(left, right).or_else(|| binds_first(right, left)));
             }
         }
-        if self.queries == 0
-            && let Expr::Between { negated: false, low, high, .. } = expr
-            && is_before(high, low)
-        {
+        Expr::Between { negated: false, low, high, .. } if is_before(high, low) => {
             let message = format!("`{expr}` is true of no row: its first bound is beyond its second");
-            self.found.push(Finding::new(CheckKind::Condition, message));
+            found.push(Finding::new(CheckKind::Condition, message));
         }
-        ControlFlow::Continue(())
+        _ => {}
     }
 }
 

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, column_of};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// The type of a day that is taken of a time.
 static DAY: DataType = DataType::Date32;
@@ -52,7 +52,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             continue;
         };
         let Some(table) = &source.table else { continue };
-        let table_name = format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table));
+        let table_name = quoted_table(table);
         let (column_name, data_type) = match of_day {
             Some(_) => (format!("CAST({} AS DATE)", quote_identifier(column)), &DAY),
             None => (quote_identifier(column), data_type),

@@ -12,7 +12,7 @@ use sqlparser::ast::{
 use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, ScopeSource, column_of, folded_words};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// The most columns by which the rows of a table are told apart.
 const MAX_COLUMNS: usize = 40;
@@ -217,12 +217,8 @@ pub(super) async fn repeated(
     // Rows that the table itself has twice are no work of the join.
     let table = source.table.as_ref()?;
     let bare: Vec<String> = columns.iter().map(|(column, _)| quote_identifier(column)).collect();
-    let twice = format!(
-        "SELECT 1 FROM {}.{} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
-        quote_identifier(&table.database),
-        quote_identifier(&table.table),
-        bare.join(", ")
-    );
+    let twice =
+        format!("SELECT 1 FROM {} GROUP BY {} HAVING count(*) > 1 LIMIT 1", quoted_table(table), bare.join(", "));
     if checked.has_rows(&twice).await {
         return None;
     }

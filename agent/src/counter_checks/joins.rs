@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of, constraint_of, is_key, refer_alike, relationships_of};
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// The most tables of a FROM clause that are looked at.
 const MAX_SOURCES: usize = 12;
@@ -289,9 +290,8 @@ async fn has_rows_of(checked: &Checked<'_>, scope: &Scope, at: usize, parts: &[(
     let own: Vec<String> =
         parts.iter().filter(|(_, sources)| *sources == [at]).map(|(condition, _)| format!("({condition})")).collect();
     let filter = if own.is_empty() { String::new() } else { format!(" WHERE {}", own.join(" AND ")) };
-    let quote = crate::sql_text::quote_identifier;
-    let (database, name, alias) = (quote(&table.database), quote(&table.table), quote(&source.name));
-    let sql = format!("SELECT 1 FROM {database}.{name} AS {alias}{filter} LIMIT 2");
+    let (name, alias) = (quoted_table(table), quote_identifier(&source.name));
+    let sql = format!("SELECT 1 FROM {name} AS {alias}{filter} LIMIT 2");
     checked.rows(&sql, 2).await.is_some_and(|rows| rows.len() == 2)
 }
 

@@ -14,7 +14,7 @@ use super::limits::parse_projection;
 use super::nulls::far_sides;
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of, folded_words, is_key};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Aggregates that say what is typical of a group, whatever its size.
 const AVERAGES: [&str; 5] = ["avg", "mean", "median", "approx_median", "percentile_cont"];
@@ -170,9 +170,8 @@ async fn repeated_values(
     let table = source.table.as_ref()?;
     let column = quote_identifier(column);
     let sql = format!(
-        "SELECT 1 FROM {}.{} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1 LIMIT 1",
-        quote_identifier(&table.database),
-        quote_identifier(&table.table)
+        "SELECT 1 FROM {} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1 LIMIT 1",
+        quoted_table(table)
     );
     let message = format!("several rows of `{table}` have the same {column}, and `{aggregate}` takes it once");
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))

@@ -12,7 +12,7 @@ use sqlparser::ast::{
 
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, column_of};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Looks for the conditions of WHERE that nulls change.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
@@ -51,10 +51,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             NullCondition::Differs(expr) => {
                 let Some((source, column, _)) = column_of(&scope, expr) else { continue };
                 let Some(table) = &source.table else { continue };
-                let (table_name, column_name) = (
-                    format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table)),
-                    quote_identifier(column),
-                );
+                let (table_name, column_name) = (quoted_table(table), quote_identifier(column));
                 let sql = format!("SELECT count(*) FROM {table_name} WHERE {column_name} IS NULL HAVING count(*) > 0");
                 let count = checked.rows(&sql, 1).await.and_then(|rows| rows.first()?.first().cloned());
                 if let Some(count) = count {

@@ -1,17 +1,15 @@
 //! Texts that are compared as no row can be: `lower(x) = 'Furniture'`, `LIKE 'germ%'` where the values have capitals.
 //! Also numbers that are kept as texts, of which `'9'` comes after `'10'`.
 
-use std::ops::ControlFlow;
-
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Query, Select,
-    SelectItem, Value, Visit, Visitor,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Select, SelectItem,
+    Value,
 };
 
 use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
 
 /// Rows of which a column's texts are looked at.
 const SAMPLED_ROWS: usize = 2_000;
@@ -75,8 +73,7 @@ async fn other_case(checked: &Checked<'_>, scope: &Scope, comparison: &Expr) -> 
     let text = text_of(pattern)?;
     let (source, column, _) = column_of(scope, expr)?;
     let table = source.table.as_ref()?;
-    let name = format!("{}.{}", quote_identifier(&table.database), quote_identifier(&table.table));
-    let (quoted, pattern) = (quote_identifier(column), text.replace('\'', "''"));
+    let (name, quoted, pattern) = (quoted_table(table), quote_identifier(column), text.replace('\'', "''"));
     let rows_like = |operator: &str| format!("SELECT 1 FROM {name} WHERE {quoted} {operator} '{pattern}' LIMIT 1");
     if checked.has_rows(&rows_like("LIKE")).await || !checked.has_rows(&rows_like("ILIKE")).await {
         return None;
@@ -116,10 +113,9 @@ async fn ordered_as_text(checked: &Checked<'_>, scope: &Scope, expr: &Expr) -> O
     let table = source.table.as_ref().filter(|_| data_type.is_some_and(arrow::datatypes::DataType::is_string))?;
     let quoted = quote_identifier(column);
     let sql = format!(
-        "SELECT 1 FROM (SELECT {quoted} AS v FROM {}.{} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled HAVING \
+        "SELECT 1 FROM (SELECT {quoted} AS v FROM {} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled HAVING \
          count(*) = count(TRY_CAST(v AS DOUBLE)) AND count(DISTINCT strpos(concat(v, '.'), '.')) > 1",
-        quote_identifier(&table.database),
-        quote_identifier(&table.table)
+        quoted_table(table)
     );
     let message = format!(
         "`{table}.{column}` holds numbers as texts, which are ordered letter by letter: '9' comes after '10'; write \
@@ -130,36 +126,19 @@ async fn ordered_as_text(checked: &Checked<'_>, scope: &Scope, expr: &Expr) -> O
 
 /// Returns the comparisons of a SELECT's conditions and of what it selects, outside of its subqueries.
 fn comparisons(select: &Select) -> Vec<Expr> {
-    struct ComparisonFinder {
-        queries: usize,
-        found: Vec<Expr>,
-    }
-    impl Visitor for ComparisonFinder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries += 1;
-            ControlFlow::Continue(())
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
+    let mut found = Vec::new();
+    visit_own_exprs(select, |expr| {
+        let is_comparison = match expr {
+            Expr::BinaryOp { op, .. } => matches!(op, Eq | Gt | GtEq | Lt | LtEq),
+            Expr::Like { .. } | Expr::InList { .. } | Expr::Between { .. } => true,
+            _ => false,
+        };
+        if is_comparison {
+            found.push(expr.clone());
         }
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
-            let is_comparison = match expr {
-                Expr::BinaryOp { op, .. } => matches!(op, Eq | Gt | GtEq | Lt | LtEq),
-                Expr::Like { .. } | Expr::InList { .. } | Expr::Between { .. } => true,
-                _ => false,
-            };
-            if self.queries == 0 && is_comparison {
-                self.found.push(expr.clone());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut finder = ComparisonFinder { queries: 0, found: Vec::new() };
-    let _: ControlFlow<()> = select.visit(&mut finder);
-    finder.found
+    });
+    found
 }
 
 /// Returns what a SELECT takes the least or the greatest of.

@@ -14,7 +14,7 @@ use querent_catalog::{TableInfo, TableKind};
 use querent_engine::Session;
 use uuid::Uuid;
 
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Values by column.
 pub(crate) type Examples = BTreeMap<String, Vec<String>>;
@@ -86,12 +86,7 @@ async fn read(session: &Session, table: &TableInfo) -> querent_engine::Result<Ex
         return Ok(Examples::new());
     }
     let selected: Vec<String> = columns.iter().map(|column| quote_identifier(column)).collect();
-    let sql = format!(
-        "SELECT {} FROM {}.{} LIMIT {ROWS}",
-        selected.join(", "),
-        quote_identifier(&table.name.database),
-        quote_identifier(&table.name.table)
-    );
+    let sql = format!("SELECT {} FROM {} LIMIT {ROWS}", selected.join(", "), quoted_table(&table.name));
     let mut stream = session.sql(&sql).await?;
     let mut values: Vec<Vec<String>> = vec![Vec::new(); columns.len()];
     while let Some(batch) = stream.next().await {

@@ -314,8 +314,9 @@ fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<
         day.is_some_and(|day| day.month0() / 3 + 1 == quarter && year.is_none_or(|year| year == day.year()))
     };
     measured_columns(result, place.sentence).into_iter().find_map(|column| {
-        let cells: Vec<(usize, f64)> = result.numbers(column).into_iter().filter(|(row, _)| is_in(row)).collect();
-        let all: f64 = result.numbers(column).iter().map(|(_, value)| *value).sum();
+        let mut cells = result.numbers(column);
+        let all: f64 = cells.iter().map(|(_, value)| *value).sum();
+        cells.retain(|(row, _)| is_in(row));
         if cells.is_empty() { None } else { part_origin(result, number, &cells, column, all) }
     })
 }

@@ -3,6 +3,7 @@
 
 use super::claims::has_word;
 use super::names::NamePlace;
+use super::number_of;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
 use super::tokens::{TextTokenKind, clauses, find_word, is_name, tokens_in};
@@ -24,9 +25,7 @@ pub(super) fn wrong_rows(result: &ProofRows, sentence: &str) -> Vec<usize> {
     }
     let named = result.labels_in_order(sentence);
     let columns = measured_columns(result, sentence);
-    let value = |row: usize, column: usize| {
-        result.numbers(column).into_iter().find(|(of, _)| *of == row).map(|(_, value)| value)
-    };
+    let value = |row: usize, column: usize| number_of(result.rows.get(row)?.get(column)?);
     let is_tie = ["tied", "tie for", "are equal"].iter().any(|word| find_word(sentence, word).is_some());
     if is_tie && named.len() > 1 {
         let is_so = |column: &usize| {

@@ -3,10 +3,11 @@
 
 use sqlparser::ast::Expr;
 
+use super::TablesAtHand;
 use super::joins::{condition, expression, same, sure};
 use super::near::{Likeness, nearest, singular};
 use super::scopes::{ScopeSource, Scopes};
-use super::{TablesAtHand, qualified};
+use crate::sql_text::quoted_table;
 
 /// Words of a name that say that something is counted.
 const COUNTING: [&str; 8] = ["number", "num", "no", "nr", "count", "cnt", "total", "of"];
@@ -42,7 +43,7 @@ pub(super) fn counted(
     }
     let (source, one) = found?;
     let joined = condition(one, Some(&one.from), &one.from.table, &source.name);
-    let counted = format!("(SELECT count(*) FROM {} WHERE {joined})", qualified(&one.from));
+    let counted = format!("(SELECT count(*) FROM {} WHERE {joined})", quoted_table(&one.from));
     let why = format!("there is no column `{column}`; `{}` refers to `{}`, and its rows are counted", one.from, one.to);
     Some((expression(&counted)?, why))
 }

@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, Value, Visit, VisitMut, Visitor, VisitorMut,
+    SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
 };
 
 use super::joins::expression;
 use super::scopes::{Scopes, column_of};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
+use crate::sql_text::visit_own_exprs;
 
 const AGGREGATES: [&str; 22] = [
     "count",
@@ -216,55 +217,20 @@ fn name_of(expr: &Expr) -> Option<String> {
 }
 
 /// Returns the aggregates of a SELECT, outside of its subqueries.
-fn aggregates_of(select: &mut Select, order: &mut [&mut Expr]) -> Vec<Function> {
-    struct AggregateReplacer(usize, Vec<Function>);
-    impl VisitorMut for AggregateReplacer {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Some(function) = aggregate(expr).filter(|_| self.0 == 0) {
-                self.1.push(function.clone());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut finder = AggregateReplacer(0, Vec::new());
-    let _: ControlFlow<()> = VisitMut::visit(&mut select.projection, &mut finder);
-    let _: ControlFlow<()> = VisitMut::visit(&mut select.having, &mut finder);
-    for expr in order.iter_mut() {
-        let _: ControlFlow<()> = VisitMut::visit(&mut **expr, &mut finder);
-    }
-    finder.1
+fn aggregates_of(select: &Select, order: &[&mut Expr]) -> Vec<Function> {
+    let mut found = Vec::new();
+    let mut collect = |expr: &Expr| found.extend(aggregate(expr).cloned());
+    visit_own_exprs(&select.projection, &mut collect);
+    visit_own_exprs(&select.having, &mut collect);
+    order.iter().for_each(|expr| visit_own_exprs(&**expr, &mut collect));
+    found
 }
 
 /// Whether an expression holds an aggregate, outside of its subqueries.
 pub(super) fn has_aggregate(expr: &Expr) -> bool {
-    struct AggregateFinder(usize, bool);
-    impl Visitor for AggregateFinder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            self.1 |= self.0 == 0 && aggregate(expr).is_some();
-            ControlFlow::Continue(())
-        }
-    }
-    let mut finder = AggregateFinder(0, false);
-    let _: ControlFlow<()> = expr.visit(&mut finder);
-    finder.1
+    let mut is_found = false;
+    visit_own_exprs(expr, |part| is_found |= aggregate(part).is_some());
+    is_found
 }
 
 /// Returns the aggregate that an expression is.

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 use sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
-    TableFactor, TableWithJoins, Visit, Visitor, visit_expressions,
+    BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, TableFactor,
+    TableWithJoins, visit_expressions,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -15,8 +15,8 @@ use super::columns::{NameLookup, lookup};
 use super::dialects::{all_of, conjuncts};
 use super::scopes::{Scope, ScopeSource, Scopes};
 use super::tables::identifier;
-use super::{KnownTables, Repair, RepairKind, TablesAtHand, qualified};
-use crate::sql_text::quote_identifier;
+use super::{KnownTables, Repair, RepairKind, TablesAtHand};
+use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
 
 /// Least confidence of a relationship by which tables are joined.
 const MIN_CONFIDENCE: f32 = 0.5;
@@ -48,7 +48,7 @@ pub(super) fn repair(
                 Some(table) => format!("`{table}.{column}` is asked for; the tables are related that way"),
                 None => format!("only it has `{column}`, and the tables are related that way"),
             };
-            let text = format!("JOIN {} ON {}", qualified(&step.table), step.condition);
+            let text = format!("JOIN {} ON {}", quoted_table(&step.table), step.condition);
             repairs.push(Repair::new(RepairKind::Join, "no join", text, why));
         }
     }
@@ -235,27 +235,13 @@ fn fault_of(
 
 /// Returns the expressions of a SELECT, outside of its subqueries, that may name columns.
 pub(super) fn direct_columns(select: &Select) -> Vec<Expr> {
-    struct Direct(usize, Vec<Expr>);
-    impl Visitor for Direct {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            ControlFlow::Continue(())
+    let mut columns = Vec::new();
+    visit_own_exprs(select, |expr| {
+        if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            columns.push(expr.clone());
         }
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if self.0 == 0 && matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
-                self.1.push(expr.clone());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut direct = Direct(0, Vec::new());
-    let _: ControlFlow<()> = select.visit(&mut direct);
-    direct.1
+    });
+    columns
 }
 
 /// Returns the columns that a SELECT names itself, outside of its subqueries, and that no scope has.

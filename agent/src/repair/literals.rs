@@ -22,8 +22,8 @@ use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Statement, Value, Visi
 
 use super::joins::expression;
 use super::scopes::{Scopes, column_of};
-use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse, qualified};
-use crate::sql_text::quote_identifier;
+use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse};
+use crate::sql_text::{quote_identifier, quoted_table};
 use matching::{ValueMatch, date_in, value_meant};
 use places::{TextPlace, place_of};
 
@@ -450,7 +450,7 @@ async fn values_of(
 async fn read_values(session: &Session, (table, column): &ColumnKey) -> querent_engine::Result<Option<Vec<String>>> {
     let column = quote_identifier(column);
     let limit = MAX_VALUES + 1;
-    let sql = format!("SELECT DISTINCT {column} FROM {} WHERE {column} IS NOT NULL LIMIT {limit}", qualified(table));
+    let sql = format!("SELECT DISTINCT {column} FROM {} WHERE {column} IS NOT NULL LIMIT {limit}", quoted_table(table));
     let mut values = read_texts(session, &sql).await?;
     values.sort_unstable();
     Ok((values.len() <= MAX_VALUES).then_some(values))

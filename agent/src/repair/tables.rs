@@ -13,8 +13,8 @@ use sqlparser::ast::{
 };
 
 use super::near::{Likeness, nearest};
-use super::{KnownTables, Repair, RepairKind, TablesAtHand, qualified};
-use crate::sql_text::quote_identifier;
+use super::{KnownTables, Repair, RepairKind, TablesAtHand};
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Other tables that a repair names.
 const NAMED_OTHERS: usize = 3;
@@ -242,7 +242,7 @@ impl VisitorMut for Resolver<'_> {
         let parts = [identifier(&new.database), identifier(&new.table)];
         *name = ObjectName(parts.into_iter().map(ObjectNamePart::Identifier).collect());
         self.databases.insert(new.database.to_lowercase());
-        let repair = Repair::new(RepairKind::Table, text, qualified(&new), why);
+        let repair = Repair::new(RepairKind::Table, text, quoted_table(&new), why);
         if !self.repairs.contains(&repair) {
             self.repairs.push(repair);
         }

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quoted_name, rows_written, table_name, writer};
+use super::{Tool, ToolContext, ToolError, ToolOutput, rows_written, table_name, writer};
 use crate::models::ToolSpec;
+use crate::sql_text::quoted_table;
 
 pub(super) const NAME: &str = "create_table_as";
 
@@ -48,7 +49,7 @@ impl Tool for CreateTableAs {
         // Anything but a query is refused before it becomes part of a statement that writes.
         drop(context.session.sql(&sql).await?);
         let sql = sql.trim().trim_end_matches(';');
-        writer.sql(&format!("CREATE TABLE {} AS {sql}", quoted_name(&name))).await?.collect().await?;
+        writer.sql(&format!("CREATE TABLE {} AS {sql}", quoted_table(&name))).await?.collect().await?;
         let count = rows_written(writer, &name).await?;
         Ok(ToolOutput::new(
             json!({ "table": name.to_string(), "row_count": count }),

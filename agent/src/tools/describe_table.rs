@@ -10,7 +10,7 @@ use super::result_rows::ToolRows;
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::event::Truncation;
 use crate::models::ToolSpec;
-use crate::sql_text::{quote_identifier, sql_type};
+use crate::sql_text::{quote_identifier, quoted_table, sql_type};
 use crate::tokens::{estimate_tokens, take_tokens};
 
 const NAME: &str = "describe_table";
@@ -91,8 +91,7 @@ impl TableDescription {
     /// Describes what the catalog does not store, the system tables, by the schema of a query over it. For an unknown
     /// name planning also gives the error with the nearest name.
     async fn from_plan(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
-        let relation = format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table));
-        let plan = context.session.plan_sql(&format!("SELECT * FROM {relation}")).await?;
+        let plan = context.session.plan_sql(&format!("SELECT * FROM {}", quoted_table(&name))).await?;
         let columns = plan.schema().fields().iter().map(|field| DescribedColumn {
             name: field.name().clone(),
             arrow_type: field.data_type().to_string(),
@@ -189,7 +188,6 @@ impl DescribedColumn {
 /// Reads the first rows, not a random sample: a description is the same each time, so that a recorded run can be
 /// replayed. A table whose files cannot be read can still be described.
 async fn samples(context: &ToolContext, name: &TableName) -> Result<ToolRows, ToolError> {
-    let (database, table) = (quote_identifier(&name.database), quote_identifier(&name.table));
-    let sql = format!("SELECT * FROM {database}.{table} LIMIT {SAMPLE_ROWS}");
+    let sql = format!("SELECT * FROM {} LIMIT {SAMPLE_ROWS}", quoted_table(name));
     Ok(ToolRows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
 }

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quoted_name, table_name, writer};
+use super::{Tool, ToolContext, ToolError, ToolOutput, table_name, writer};
 use crate::models::ToolSpec;
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 pub(super) const NAME: &str = "insert_rows";
 const MAX_ROWS: usize = 1_000;
@@ -51,7 +51,7 @@ impl Tool for InsertRows {
         }
         let writer = writer(context)?;
         let name = table_name(writer, database, &table)?;
-        let statement = insert_statement(&quoted_name(&name), &rows)?;
+        let statement = insert_statement(&quoted_table(&name), &rows)?;
         writer.sql(&statement).await?.collect().await?;
         Ok(ToolOutput::new(
             json!({ "table": name.to_string(), "row_count": rows.len() }),

@@ -7,8 +7,8 @@ use sqlparser::ast::Expr;
 
 use super::{ColumnKey, READ_TIMEOUT, read_texts, text};
 use crate::repair::joins::{expression, same, sure};
-use crate::repair::{KnownTables, TablesAtHand, qualified};
-use crate::sql_text::quote_identifier;
+use crate::repair::{KnownTables, TablesAtHand};
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Columns of a table in which a text is looked for.
 const MAX_COLUMNS: usize = 10;
@@ -33,7 +33,7 @@ impl TextPlace {
         let (column, value) = (quote_identifier(&self.column), text(&self.value));
         let written = match &self.referred {
             Some((table, key)) => {
-                let (key, table) = (quote_identifier(key), qualified(table));
+                let (key, table) = (quote_identifier(key), quoted_table(table));
                 format!("{compared} IN (SELECT {key} FROM {table} WHERE {column} = {value})")
             }
             None => match compared {
@@ -99,7 +99,7 @@ pub(super) async fn place_of(
 /// Whether two columns of a table have a value in common: flags, or the two ends of a route. Which of them is asked about
 /// is then not for a text to tell. `None` where it takes too long to know.
 async fn share_values(session: &Session, info: &TableInfo, left: &str, right: &str) -> Option<bool> {
-    let (left, right, table) = (quote_identifier(left), quote_identifier(right), qualified(&info.name));
+    let (left, right, table) = (quote_identifier(left), quote_identifier(right), quoted_table(&info.name));
     let sql = format!("SELECT {left} FROM {table} WHERE {left} IN (SELECT {right} FROM {table}) LIMIT 1");
     let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
     Some(!read.is_empty())
@@ -133,7 +133,7 @@ async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &s
         let quoted = quote_identifier(&column.name);
         let sql = format!(
             "SELECT DISTINCT {quoted} FROM {} WHERE lower({quoted}) = lower({}) LIMIT 2",
-            qualified(&info.name),
+            quoted_table(&info.name),
             text(literal)
         );
         let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;

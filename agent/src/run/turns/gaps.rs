@@ -8,7 +8,7 @@ mod times;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use arrow::array::AsArray;
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use futures::StreamExt;
 use querent_catalog::{PageRequest, SearchRequest, TableFilter, TableInfo, TableKind, TableName};
 
@@ -17,7 +17,7 @@ use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of, is_
 use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
-use crate::sql_text::{quote_identifier, quoted_texts};
+use crate::sql_text::{quote_identifier, quoted_table, quoted_texts};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -280,20 +280,21 @@ impl Turns<'_> {
             format!("bool_or({})", tests.join(" OR "))
         };
         let conditions: Vec<String> = wanted.iter().map(condition).collect();
-        let (database, name) = (quote_identifier(&table.name.database), quote_identifier(&table.name.table));
-        let sql = format!("SELECT {} FROM {database}.{name}", conditions.join(", "));
-        let read = async {
-            let mut stream = self.context.session.sql(&sql).await.ok()?;
-            let batch = stream.next().await?.ok()?;
-            let holds = |column: &arrow::array::ArrayRef| {
-                let values = column.as_boolean_opt()?;
-                Some(values.iter().next().flatten() == Some(true))
-            };
-            batch.columns().iter().map(holds).collect::<Option<Vec<bool>>>()
+        let sql = format!("SELECT {} FROM {}", conditions.join(", "), quoted_table(&table.name));
+        let holds = |column: &ArrayRef| {
+            let values = column.as_boolean_opt()?;
+            Some(values.iter().next().flatten() == Some(true))
         };
-        let held = tokio::time::timeout(TABLE_TIMEOUT, read).await.ok().flatten();
+        let row = self.first_row(&sql).await;
+        let held = row.and_then(|row| row.columns().iter().map(holds).collect::<Option<Vec<bool>>>());
         let held = held.unwrap_or_else(|| vec![true; wanted.len()]);
         wanted.iter().zip(held).filter(|(_, is_held)| *is_held).map(|((word, _), _)| (*word).to_owned()).collect()
+    }
+
+    /// Returns the row of a look at a table; `None` where it fails, or is not there in time.
+    async fn first_row(&self, sql: &str) -> Option<RecordBatch> {
+        let look = async { self.context.session.sql(sql).await.ok()?.next().await?.ok() };
+        tokio::time::timeout(TABLE_TIMEOUT, look).await.ok().flatten()
     }
 
     /// Takes out what a name of the tables means: one that is very near, or one that is near and of which the question

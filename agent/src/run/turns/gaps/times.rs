@@ -1,13 +1,14 @@
 //! Times that a question asks for and that no row of the tables which it reads is of: a year before the first or after
 //! the last, and what will be. Only where the tables have times, and all of them are read as such.
 
+use arrow::array::ArrayRef;
+use arrow::util::display::array_value_to_string;
 use chrono::{NaiveDate, Utc};
-use futures::StreamExt;
 use querent_catalog::{TableInfo, TableKind};
 
-use super::{PROBED_TABLES, TABLE_TIMEOUT, Turns};
+use super::{PROBED_TABLES, Turns};
 use crate::coverage::Vocabulary;
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Columns of times of one table that are looked at.
 const MOST_COLUMNS: usize = 8;
@@ -131,17 +132,10 @@ impl Turns<'_> {
                 format!("CAST(min({column}) AS VARCHAR), CAST(max({column}) AS VARCHAR)")
             })
             .collect();
-        let (database, name) = (quote_identifier(&table.name.database), quote_identifier(&table.name.table));
-        let sql = format!("SELECT {} FROM {database}.{name}", selected.join(", "));
-        let look = async {
-            let mut stream = self.context.session.sql(&sql).await.ok()?;
-            let batch = stream.next().await?.ok()?;
-            let text = |column: &arrow::array::ArrayRef| {
-                arrow::util::display::array_value_to_string(column, 0).ok().filter(|text| !text.is_empty())
-            };
-            Some(batch.columns().iter().map(text).collect::<Vec<Option<String>>>())
-        };
-        let found = tokio::time::timeout(TABLE_TIMEOUT, look).await.ok().flatten()?;
+        let sql = format!("SELECT {} FROM {}", selected.join(", "), quoted_table(&table.name));
+        let row = self.first_row(&sql).await?;
+        let text = |column: &ArrayRef| array_value_to_string(column.as_ref(), 0).ok().filter(|text| !text.is_empty());
+        let found: Vec<Option<String>> = row.columns().iter().map(text).collect();
         let spans = columns.iter().zip(found.chunks(2)).filter_map(|(column, ends)| match ends {
             [Some(from), Some(to)] => {
                 Some(TimeSpan { column: format!("{}.{column}", table.name), from: day(from), to: day(to) })
