@@ -4,7 +4,7 @@
 mod arg_extreme;
 mod build_schema;
 mod collection;
-mod percentiles;
+pub(crate) mod percentiles;
 mod series_bins;
 mod sketch;
 mod written;

@@ -79,6 +79,13 @@ pub(super) fn lex(text: &str) -> (Vec<Token>, Vec<SyntaxError>) {
     (lexer.tokens, lexer.errors)
 }
 
+/// Returns the text behind the space and the comments that it begins with.
+pub fn behind_comments(text: &str) -> &str {
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), errors: Vec::new() };
+    lexer.skip_blanks();
+    text.get(lexer.at..).unwrap_or_default()
+}
+
 struct Lexer<'a> {
     text: &'a str,
     at: usize,

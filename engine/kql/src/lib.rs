@@ -96,12 +96,14 @@ mod written;
 
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use keywords::needs_brackets;
+pub use lexer::behind_comments;
 pub use nearest::nearest_name;
 pub use parse::ParsedQuery;
 pub use span::Span;
 
 #[cfg(feature = "plan")]
 pub use {
+    aggregates::percentiles::rounded_up,
     asked_limits::{AskedLimits, asked_limits},
     bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, GraphKey, GraphVersion, KqlHost, TableKey, TableLookup},

@@ -395,8 +395,7 @@ fn is_in_memory(node: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Writes the plan and reads it again, as a worker does. Errors: what would not arrive.
 fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<(), String> {
-    let shown = reason_of;
-    PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state)).map_err(shown)?;
+    PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), &PlanCodec::checking(state)).map_err(reason_of)?;
     let mut lost = None;
     plan.apply(|node| {
         lost = match node.is::<RepartitionExec>() {
@@ -406,7 +405,7 @@ fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Resu
         };
         Ok(if lost.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })
-    .map_err(shown)?;
+    .map_err(reason_of)?;
     if let Some(lost) = lost {
         return Err(lost);
     }
@@ -416,7 +415,7 @@ fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Resu
             vec![Arc::new(DistributedCodec), Arc::new(PlanCodec::trusting())];
         ComposedPhysicalExtensionCodec::new(codecs)
     };
-    let sent = enclosed(Arc::clone(plan), true).map_err(shown)?;
+    let sent = enclosed(Arc::clone(plan), true).map_err(reason_of)?;
     let written = PhysicalPlanNode::try_from_physical_plan(sent, &codec());
     let context = TaskContext::new(
         None,
@@ -428,7 +427,7 @@ fn arrives_as_it_is(state: &SessionState, plan: &Arc<dyn ExecutionPlan>) -> Resu
         state.window_functions().clone(),
         Arc::clone(state.runtime_env()),
     );
-    let read = written.map_err(shown)?.try_into_physical_plan(&context, &codec()).map_err(shown)?;
+    let read = written.map_err(reason_of)?.try_into_physical_plan(&context, &codec()).map_err(reason_of)?;
     check_same(plan, &read)
 }
 

@@ -257,10 +257,7 @@ impl Accumulator for Counts {
 /// Returns the rank, from 1, of the value up to which a fraction of all is. By the rounding of doubles 0.07 of 100 is a little more
 /// than 7, which makes no eighth of it.
 fn rank_of(fraction: f64, all: u64) -> u64 {
-    let product = fraction * all as f64;
-    let whole = product.round();
-    let is_whole = (product - whole).abs() <= whole * f64::EPSILON;
-    (if is_whole { whole } else { product.ceil() }).max(1.0) as u64
+    querent_kql::rounded_up(fraction * all as f64, f64::EPSILON).max(1.0) as u64
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -164,7 +164,8 @@ impl Session {
             false => {
                 let filled = with_values(optimized, values, Some(&*self.engine.planning_state()))?;
                 // A search finds its index once its vector is there.
-                with_indexed_searches(filled)?.data
+                let has_vector = values.iter().any(|value| value.data_type().is_list());
+                if has_vector { with_indexed_searches(filled)?.data } else { filled }
             }
         };
         Ok(plan.with_optimized(optimized, self.pushed_rows()))

@@ -97,9 +97,14 @@ struct PercentilesAccumulator {
 /// Returns how many of so many values are up to a percentile, rounded up. By the rounding of doubles 7 percent of 100 are a little
 /// more than 7, which makes no eighth of it.
 fn values_up_to(percentile: f64, count: f64) -> f64 {
-    let product = percentile / 100.0 * count;
-    let whole = product.round();
-    if (product - whole).abs() <= whole * 2.0 * f64::EPSILON { whole } else { product.ceil() }
+    rounded_up(percentile / 100.0 * count, 2.0 * f64::EPSILON)
+}
+
+/// Returns a number rounded up, unless it is a whole one but for the rounding of the doubles that it was computed of: `error` is how
+/// far it may be from that, as a share of it.
+pub fn rounded_up(number: f64, error: f64) -> f64 {
+    let whole = number.round();
+    if (number - whole).abs() <= whole * error { whole } else { number.ceil() }
 }
 
 /// Returns the index of a percentile among ordered values.

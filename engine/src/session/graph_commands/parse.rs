@@ -1,5 +1,7 @@
 //! Reads the commands.
 
+use querent_kql::behind_comments;
+
 use super::refused;
 use crate::error::{EngineError, KqlErrorCode, Result};
 
@@ -120,15 +122,6 @@ impl GraphCommand {
         };
         Ok(Some(command))
     }
-}
-
-/// Returns the text behind the comments that it begins with.
-fn behind_comments(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    while rest.starts_with("//") {
-        rest = rest.split_once('\n').map_or("", |(_, after)| after.trim_start());
-    }
-    rest
 }
 
 fn with_operators(text: &str) -> (&str, String) {

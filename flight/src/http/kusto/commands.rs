@@ -2,7 +2,7 @@
 //! Their columns are those that Kusto documents, and what there is none of here is a table without rows.
 
 use querent_catalog::Principal;
-use querent_engine::kql::KqlType;
+use querent_engine::kql::{KqlType, behind_comments};
 use serde_json::{Value, json};
 
 use super::activity;
@@ -462,15 +462,6 @@ impl Word {
     fn lower(&self) -> String {
         if self.is_quoted { "\0name".to_owned() } else { self.text.to_ascii_lowercase() }
     }
-}
-
-/// Returns the text behind the comments that it begins with.
-fn behind_comments(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    while rest.starts_with("//") {
-        rest = rest.split_once('\n').map_or("", |(_, after)| after.trim_start());
-    }
-    rest
 }
 
 /// Splits a text into the words up to the first `|` and what begins with it.

@@ -90,11 +90,11 @@ pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnR
             Arc::new(typed!(TimestampNanosecondArray, read).with_timezone_opt(zone.clone()))
         }
         other => {
-            let written = |value: &'c str| match reading.numbers.plain(value.trim_matches(' ')) {
-                _ if !other.is_numeric() => Cow::Borrowed(value.trim_matches(' ')),
-                Some(plain) => plain,
-                // What is written in another form is not of the type.
-                None => Cow::Borrowed("?"),
+            let written = |value: &'c str| {
+                let value = value.trim_matches(' ');
+                // A number in another form is none of the type.
+                let number = || reading.numbers.plain(value).unwrap_or(Cow::Borrowed("?"));
+                if other.is_numeric() { number() } else { Cow::Borrowed(value) }
             };
             let text: StringArray = values.map(|value| value.map(written)).collect();
             let options = CastOptions { safe: true, ..Default::default() };
