@@ -3,7 +3,7 @@
 //! Parquet's bounds leave NaN out, and most writers do not say where there is one. In SQL NaN is the greatest number:
 //! the greatest value of such a column is unknown, for the file, its row groups and its pages alike. Querent and DuckDB
 //! write no bounds where NaN is; of the files of others the least values of floats count, and no Bloom filter does, which
-//! is of bits: zero and NaN have several.
+//! is of bits: zero and NaN have several. Where nulls are not counted, a column may have some.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -104,50 +104,58 @@ fn tells_of_nan(metadata: &ParquetMetaData) -> bool {
     TELLING_WRITERS.iter().any(|telling| writer.starts_with(telling))
 }
 
-/// Returns a footer without what is not known of its floats.
+/// Returns a footer without what is not known: of floats where NaN is, of any column whether it has nulls where their count is
+/// not written, which DataFusion takes for none.
 fn known(metadata: Arc<ParquetMetaData>) -> ParquetResult<Arc<ParquetMetaData>> {
     let columns = metadata.file_metadata().schema_descr().columns();
-    let floats: Vec<usize> =
-        columns.iter().enumerate().filter(|(_, column)| is_float(column)).map(|(leaf, _)| leaf).collect();
+    let floats: Vec<bool> = columns.iter().map(|column| is_float(column)).collect();
     let tells = tells_of_nan(&metadata);
-    let is_known = |chunk: &ColumnChunkMetaData| {
+    let is_known = |(chunk, is_float): (&ColumnChunkMetaData, &bool)| {
         let has_bounds = chunk.statistics().is_some() || chunk.column_index_offset().is_some();
-        chunk.bloom_filter_offset().is_none() && (tells || !has_bounds)
+        !has_unknown_nulls(chunk) && (!is_float || (chunk.bloom_filter_offset().is_none() && (tells || !has_bounds)))
     };
-    if metadata.row_groups().iter().all(|group| floats.iter().all(|leaf| is_known(group.column(*leaf)))) {
+    if metadata.row_groups().iter().all(|group| group.columns().iter().zip(&floats).all(is_known)) {
         return Ok(metadata);
     }
     let mut footer = Arc::unwrap_or_clone(metadata).into_builder();
     let mut groups = Vec::new();
     for group in footer.take_row_groups() {
         let mut group = group.into_builder();
-        let mut chunks = Vec::new();
-        for (leaf, chunk) in group.take_columns().into_iter().enumerate() {
-            chunks.push(if floats.binary_search(&leaf).is_ok() { known_chunk(chunk, tells)? } else { chunk });
-        }
+        let chunks = group.take_columns().into_iter().zip(&floats);
+        let chunks = chunks.map(|(chunk, is_float)| known_chunk(chunk, *is_float, tells));
+        let chunks = chunks.collect::<ParquetResult<Vec<_>>>()?;
         groups.push(group.set_column_metadata(chunks).build()?);
     }
     let mut pages = footer.take_column_index();
     if !tells {
-        for group in pages.iter_mut().flatten() {
-            for leaf in &floats {
-                if let Some(page) = group.get_mut(*leaf) {
-                    *page = ColumnIndexMetaData::NONE;
-                }
+        for (page, is_float) in pages.iter_mut().flatten().flat_map(|group| group.iter_mut().zip(&floats)) {
+            if *is_float {
+                *page = ColumnIndexMetaData::NONE;
             }
         }
     }
     Ok(Arc::new(footer.set_row_groups(groups).set_column_index(pages).build()))
 }
 
-fn known_chunk(chunk: ColumnChunkMetaData, tells: bool) -> ParquetResult<ColumnChunkMetaData> {
-    let least = chunk.statistics().map(without_greatest);
-    let mut chunk = chunk.into_builder().set_bloom_filter_offset(None).set_bloom_filter_length(None);
-    if !tells {
-        chunk = chunk.set_column_index_offset(None).set_column_index_length(None);
-        if let Some(least) = least {
-            chunk = chunk.set_statistics(least);
+fn has_unknown_nulls(chunk: &ColumnChunkMetaData) -> bool {
+    let is_unknown = chunk.statistics().is_some_and(|one| one.null_count_opt().is_none());
+    is_unknown && chunk.column_descr().max_def_level() > 0
+}
+
+fn known_chunk(chunk: ColumnChunkMetaData, is_float: bool, tells: bool) -> ParquetResult<ColumnChunkMetaData> {
+    let has_unknown_nulls = has_unknown_nulls(&chunk);
+    let least = chunk.statistics().filter(|_| is_float && !tells).map(without_greatest);
+    let mut chunk = chunk.into_builder();
+    if is_float {
+        chunk = chunk.set_bloom_filter_offset(None).set_bloom_filter_length(None);
+        if !tells {
+            chunk = chunk.set_column_index_offset(None).set_column_index_length(None);
         }
+    }
+    if has_unknown_nulls {
+        chunk = chunk.clear_statistics();
+    } else if let Some(least) = least {
+        chunk = chunk.set_statistics(least);
     }
     chunk.build()
 }
@@ -233,6 +241,7 @@ impl AsyncFileReader for KnownBoundsReader {
 #[cfg(test)]
 mod tests {
     use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+    use arrow::datatypes::Field;
     use parquet::arrow::ArrowWriter;
     use parquet::file::metadata::ParquetMetaDataReader;
     use parquet::file::properties::WriterProperties;
@@ -268,5 +277,28 @@ mod tests {
         assert!(others.row_group(0).column(1).column_index_offset().is_some());
         // A file that a telling writer made: but for the filter it is as it was.
         assert_eq!(said(&known(footer("DuckDB version v1.5.5")).unwrap()), (true, true, false, true));
+    }
+
+    /// The statistics of a column of some values without a count of its nulls.
+    fn counted_nulls_are_needed(values: ArrayRef, is_nullable: bool) -> bool {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", values.data_type().clone(), is_nullable)]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![values]).unwrap();
+        let mut written = Vec::new();
+        let mut file = ArrowWriter::try_new(&mut written, schema, None).unwrap();
+        file.write(&batch).unwrap();
+        file.close().unwrap();
+        let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(written)).unwrap();
+        let group = footer.row_group(0).clone();
+        let uncounted = Statistics::int64(Some(4), Some(6), None, None, false);
+        let chunk = group.column(0).clone().into_builder().set_statistics(uncounted).build().unwrap();
+        let group = group.into_builder().set_column_metadata(vec![chunk]).build().unwrap();
+        let footer = footer.into_builder().set_row_groups(vec![group]).build();
+        known(Arc::new(footer)).unwrap().row_group(0).column(0).statistics().is_none()
+    }
+
+    #[test]
+    fn a_column_that_may_have_nulls_is_not_known_without_their_count() {
+        assert!(counted_nulls_are_needed(Arc::new(Int64Array::from(vec![Some(4), None, Some(6)])), true));
+        assert!(!counted_nulls_are_needed(Arc::new(Int64Array::from(vec![4, 5, 6])), false));
     }
 }
