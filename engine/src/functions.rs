@@ -11,7 +11,7 @@ mod domains;
 mod elapsed;
 mod embed;
 mod exact_percentiles;
-mod float_extremes;
+mod extremes;
 mod format;
 mod group_states;
 mod hex;
@@ -56,7 +56,7 @@ pub(crate) use domains::{
 };
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
-pub(crate) use float_extremes::float_extreme;
+pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::JSON_MARK;
@@ -82,7 +82,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .into_iter()
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
-        .map(|function| float_extreme(&function).unwrap_or(function))
+        .map(|function| ordered_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()

@@ -35,7 +35,7 @@ use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
 use crate::error::EngineError;
-use crate::functions::float_extreme;
+use crate::functions::ordered_extreme;
 
 pub(crate) use lambdas::governed_lambdas;
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
@@ -83,7 +83,7 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
-        Expr::AggregateFunction(mut call) => match float_extreme(&call.func) {
+        Expr::AggregateFunction(mut call) => match ordered_extreme(&call.func) {
             Some(extreme) => {
                 call.func = extreme;
                 Transformed::yes(Expr::AggregateFunction(call))

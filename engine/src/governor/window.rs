@@ -25,7 +25,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use serde::{Deserialize, Serialize};
 
-use crate::functions::{AggregateOverride, WrappedAggregate, float_extreme};
+use crate::functions::{AggregateOverride, WrappedAggregate, ordered_extreme};
 use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
 use emptied::emptied;
@@ -40,7 +40,7 @@ pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<
             let inner = match ungoverned_aggregate(function) {
                 Some((_, before)) if before == repetition => return Transformed::no(call),
                 Some((inner, _)) => Arc::clone(inner),
-                None => float_extreme(function).unwrap_or_else(|| Arc::clone(function)),
+                None => ordered_extreme(function).unwrap_or_else(|| Arc::clone(function)),
             };
             WindowFunctionDefinition::AggregateUDF(governed_aggregate(inner, repetition))
         }

@@ -1,56 +1,27 @@
 //! `min` and `max` of floating-point numbers in groups. DataFusion 54 begins with the largest finite number and takes whatever does
 //! not compare with a NaN, so that the least of infinities is none of them, and the greatest beside a NaN goes by the order of rows.
-//! Here they are by the order that numbers are sorted in, as those of all rows are; for other types they are DataFusion's.
+//! Here they are by the order that numbers are sorted in, as those of all rows are.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
-use arrow::datatypes::{ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::ArrowNativeTypeOp;
 use datafusion::error::Result;
-use datafusion::functions_aggregate::min_max::{Max, Min};
-use datafusion::logical_expr::function::AccumulatorArgs;
-use datafusion::logical_expr::{AggregateUDF, EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::NullState;
 
-use super::group_states::states_of_rows;
-use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
-
-/// Returns `min` or `max` as they are called here, of DataFusion's; `None` of another function, and of these.
-pub(crate) fn float_extreme(function: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
-    let side = match function.inner() {
-        inner if inner.is::<Min>() => ExtremeSide::Least,
-        inner if inner.is::<Max>() => ExtremeSide::Greatest,
-        _ => return None,
-    };
-    Some(WrappedAggregate::new_udf(Arc::clone(function), side))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ExtremeSide {
-    Least,
-    Greatest,
-}
-
-impl AggregateOverride for ExtremeSide {
-    fn groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(match args.return_field.data_type() {
-            DataType::Float16 => Box::new(GroupExtremes::<Float16Type>::new(*self)),
-            DataType::Float32 => Box::new(GroupExtremes::<Float32Type>::new(*self)),
-            DataType::Float64 => Box::new(GroupExtremes::<Float64Type>::new(*self)),
-            _ => return inner.create_groups_accumulator(args),
-        })
-    }
-}
+use super::ExtremeSide;
+use crate::functions::group_states::states_of_rows;
 
 /// The least or the greatest number of each group.
-struct GroupExtremes<T: ArrowPrimitiveType> {
+pub(super) struct GroupExtremes<T: ArrowPrimitiveType> {
     side: ExtremeSide,
     extremes: Vec<T::Native>,
     seen: NullState,
 }
 
 impl<T: ArrowPrimitiveType + Send> GroupExtremes<T> {
-    fn new(side: ExtremeSide) -> Self {
+    pub(super) fn new(side: ExtremeSide) -> Self {
         Self { side, extremes: Vec::new(), seen: NullState::new() }
     }
 
