@@ -1,4 +1,6 @@
-//! Calls and casts of values that they do not take, with what to write instead.
+//! Calls, casts and keys of values that they do not take, with what to write instead.
+
+use super::EngineError;
 
 /// Returns what to write in the place of a call whose arguments a function does not take. `types` are SQL's.
 pub(super) fn instead_of_call(function: &str, types: &str) -> String {
@@ -76,4 +78,12 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
     name.contains("serial").then_some(
         "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
     )
+}
+
+/// Returns the error of rows that are grouped, sorted or joined by values without an order, which are maps.
+pub(super) fn unfit_keys(message: &str) -> Option<EngineError> {
+    message.contains("Row format support not yet implemented for").then(|| EngineError::Unsupported {
+        what: "a map as a key of groups, of an order or of distinct rows".into(),
+        hint: "write its entries, which is a list of structs: map_entries(value)".into(),
+    })
 }
