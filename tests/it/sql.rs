@@ -116,6 +116,12 @@ async fn long_statements_are_planned_in_time() {
         let start = sql.get(..200).unwrap_or(&sql);
         assert_eq!(found.unwrap_or_else(|_| panic!("no end: {start}")).unwrap(), [[expected]], "{start}");
     }
+    // DataFusion checks a subquery twice for each level that it is deep.
+    let nested = |levels: usize| (0..levels).fold("SELECT 1".to_owned(), |inner, _| format!("SELECT ({inner}) + 1"));
+    assert_eq!(rows(&session, &nested(6)).await.unwrap(), [["7"]]);
+    let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &nested(60))).await.unwrap();
+    let error = refused.unwrap_err();
+    assert!(error.to_string().contains("nests too deeply"), "{error}");
     engine.close().await.unwrap();
 }
 

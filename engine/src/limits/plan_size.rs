@@ -16,10 +16,14 @@ const MAX_NODES: usize = 100_000;
 const MAX_OPERATORS: usize = 10_000;
 /// The most sets that one GROUP BY makes of every row.
 const MAX_GROUPING_SETS: usize = 4_096;
+/// The most operators that DataFusion's checks of a plan look at: those of a subquery within an expression twice as often as those of
+/// the query around it. Subqueries of two operators may be fourteen levels deep.
+const MAX_CHECKED_OPERATORS: usize = 100_000;
 
 enum PlanPart<'p> {
     Of(&'p LogicalPlan),
-    Shared(Arc<LogicalPlan>),
+    /// Of a subquery, with how many levels it is deep.
+    Shared(Arc<LogicalPlan>, u32),
 }
 
 /// Returns an error where planning would take too long. Errors: `sql_plan_error`.
@@ -29,13 +33,13 @@ pub(crate) fn check_plan_size(plan: &LogicalPlan) -> Result<(), EngineError> {
     while let Some(part) = pending.pop() {
         match &part {
             PlanPart::Of(plan) => {
-                count.plan(plan, &mut pending)?;
+                count.plan(plan, 0, &mut pending)?;
                 pending.extend(plan.inputs().into_iter().map(PlanPart::Of));
             }
-            PlanPart::Shared(plan) => {
-                count.plan(plan, &mut pending)?;
+            PlanPart::Shared(plan, level) => {
+                count.plan(plan, *level, &mut pending)?;
                 let inputs = plan.inputs().into_iter();
-                pending.extend(inputs.map(|input| PlanPart::Shared(Arc::new(input.clone()))));
+                pending.extend(inputs.map(|input| PlanPart::Shared(Arc::new(input.clone()), *level)));
             }
         }
     }
@@ -46,13 +50,18 @@ pub(crate) fn check_plan_size(plan: &LogicalPlan) -> Result<(), EngineError> {
 struct Count {
     nodes: usize,
     operators: usize,
+    checked: usize,
 }
 
 impl Count {
-    fn plan(&mut self, plan: &LogicalPlan, pending: &mut Vec<PlanPart<'_>>) -> Result<(), EngineError> {
+    fn plan(&mut self, plan: &LogicalPlan, level: u32, pending: &mut Vec<PlanPart<'_>>) -> Result<(), EngineError> {
         self.operators += 1;
         if self.operators > MAX_OPERATORS {
             return Err(too_large());
+        }
+        self.checked = self.checked.saturating_add(1_usize.checked_shl(level).unwrap_or(usize::MAX));
+        if level > 0 && self.checked > MAX_CHECKED_OPERATORS {
+            return Err(EngineError::too_deep());
         }
         if let LogicalPlan::Aggregate(aggregate) = plan {
             let sets = aggregate.group_expr.iter().map(grouping_sets).fold(1, usize::saturating_mul);
@@ -64,13 +73,13 @@ impl Count {
                 return Err(EngineError::Plan { message });
             }
         }
-        plan.apply_expressions(|expr| self.expr(expr, pending))?;
+        plan.apply_expressions(|expr| self.expr(expr, level + 1, pending))?;
         if self.nodes > MAX_NODES { Err(too_large()) } else { Ok(()) }
     }
 
-    fn expr(&mut self, expr: &Expr, pending: &mut Vec<PlanPart<'_>>) -> Result<TreeNodeRecursion> {
+    fn expr(&mut self, expr: &Expr, level: u32, pending: &mut Vec<PlanPart<'_>>) -> Result<TreeNodeRecursion> {
         expr.apply(|expr| {
-            let mut subquery = |query: &Subquery| pending.push(PlanPart::Shared(Arc::clone(&query.subquery)));
+            let mut subquery = |query: &Subquery| pending.push(PlanPart::Shared(Arc::clone(&query.subquery), level));
             match expr {
                 Expr::Literal(_, _) | Expr::Column(_) | Expr::Alias(_) => return Ok(TreeNodeRecursion::Continue),
                 Expr::ScalarSubquery(query) => subquery(query),
