@@ -33,6 +33,14 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
+/// Returns the error of a window whose RANGE has a distance over values that have none.
+pub(super) fn unfit_range(message: &str) -> Option<EngineError> {
+    message.contains("Cannot run range queries on datatype").then(|| EngineError::Unsupported {
+        what: "RANGE over values of this type in a window".into(),
+        hint: "order by a number, such as epoch(value), or write ROWS".into(),
+    })
+}
+
 /// Returns what is said in the place of a message that says too little.
 pub(super) fn own_words(message: &str) -> Option<&'static str> {
     if message.contains("annot access field at argument") && message.contains("type Utf8") {
