@@ -72,8 +72,15 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
     if what.eq_ignore_ascii_case("count distinct with multiple arguments") {
         return Some("count rows of them: count(DISTINCT (a, b))");
     }
+    if what.eq_ignore_ascii_case("multiple recursive references to the same CTE") {
+        return Some(READ_ONCE);
+    }
     let name = what.strip_prefix("SQL type ")?.to_lowercase();
     name.contains("serial").then_some(
         "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
     )
 }
+
+/// What to write where a recursive query reads itself more than once.
+pub(super) const READ_ONCE: &str =
+    "read it once in its recursive part: keep what a row needs of others in columns of its own, or compare behind it";
