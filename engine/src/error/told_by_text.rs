@@ -2,6 +2,7 @@
 
 use super::EngineError;
 use super::mapping::tidy;
+use super::unfit_calls::READ_ONCE;
 
 /// Returns the error of a parameter of which no value has the name, and of a variable, which there are none of.
 pub(super) fn unknown_parameter(message: &str) -> Option<EngineError> {
@@ -31,6 +32,19 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     let words = ["offset overflow", "offsetoverflow", "overflow decoding byte array", "capacity overflow"];
     let is_overflow = words.iter().any(|words| lowered.contains(words));
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
+}
+
+/// Returns the error of what DataFusion takes for a bug of its own and is the statement's: a window whose RANGE has a distance
+/// over values that have none, and a recursive query that reads itself in a subquery too.
+pub(super) fn unfit_plan(message: &str) -> Option<EngineError> {
+    let (what, hint) = if message.contains("Cannot run range queries on datatype") {
+        ("RANGE over values of this type in a window", "order by a number, such as epoch(value), or write ROWS")
+    } else if message.contains("Unexpected empty work table") {
+        ("a recursive query that reads itself in a subquery", READ_ONCE)
+    } else {
+        return None;
+    };
+    Some(EngineError::Unsupported { what: what.into(), hint: hint.into() })
 }
 
 /// Returns what is said in the place of a message that says too little.

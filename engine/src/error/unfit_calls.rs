@@ -74,6 +74,9 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
     if what.eq_ignore_ascii_case("count distinct with multiple arguments") {
         return Some("count rows of them: count(DISTINCT (a, b))");
     }
+    if what.eq_ignore_ascii_case("multiple recursive references to the same CTE") {
+        return Some(READ_ONCE);
+    }
     let name = what.strip_prefix("SQL type ")?.to_lowercase();
     name.contains("serial").then_some(
         "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
@@ -87,3 +90,7 @@ pub(super) fn unfit_keys(message: &str) -> Option<EngineError> {
         hint: "write its entries, which is a list of structs: map_entries(value)".into(),
     })
 }
+
+/// What to write where a recursive query reads itself more than once.
+pub(super) const READ_ONCE: &str =
+    "read it once in its recursive part: keep what a row needs of others in columns of its own, or compare behind it";

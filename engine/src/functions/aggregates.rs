@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Type, UInt64Typ
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use super::definition::{invalid, unfit};
@@ -117,6 +118,11 @@ impl AggregateUDFImpl for CountingFunction {
         let list = |name: &str, element: DataType| Arc::new(Field::new(name, DataType::new_list(element, true), true));
         let fraction = Arc::new(Field::new("fraction", DataType::Float64, true));
         Ok(vec![list("values", value), list("counts", DataType::UInt64), fraction])
+    }
+
+    // Otherwise what the rows are ordered by would come as further arguments.
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -288,6 +294,10 @@ impl AggregateUDFImpl for Product {
 
     fn state_fields(&self, _args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         Ok(vec![Arc::new(Field::new("product", DataType::Float64, true))])
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
     }
 
     fn accumulator(&self, _args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

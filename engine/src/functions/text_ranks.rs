@@ -10,6 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::error::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, ScalarUDF, Signature, Volatility};
 
 use super::definition::{Definition, invalid, unfit};
@@ -202,6 +203,10 @@ impl AggregateUDFImpl for StatisticsFunction {
 
     fn state_fields(&self, _args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         Ok(statistics_fields().iter().cloned().collect())
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
     }
 
     fn accumulator(&self, _args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

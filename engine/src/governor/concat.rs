@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::error::Result;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -48,6 +48,13 @@ impl ScalarUDFImpl for GovernedConcat {
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         let [left, right] = arg_types else { return Ok(DataType::Null) };
         BinaryTypeCoercer::new(left, &Operator::StringConcat, right).get_result_type()
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        // As the operator, by whose schema what is above was planned: a UNION keeps that one.
+        let is_nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, is_nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

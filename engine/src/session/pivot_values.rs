@@ -1,6 +1,8 @@
 //! The values of a PIVOT that gives none: found by a query that is authorised and bounded as any is, before the statement
 //! itself is planned.
 
+use std::collections::HashSet;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -61,15 +63,20 @@ impl Session {
         let interrupt = Interrupt::new(QueryClock::start(self.limits.wall_clock));
         // Planning that is given up stops the query.
         let _abandoned = interrupt.abandon_on_drop();
-        let rows = self.execute_query(plan.plan(), &interrupt).await?;
-        let batches: Vec<_> = rows.try_collect().await?;
+        let mut rows = self.execute_query(plan.plan(), &interrupt).await?;
         let mut values = Vec::new();
-        for batch in batches {
+        // An ordered query may have a value several times.
+        let mut seen = HashSet::new();
+        while let Some(batch) = rows.try_next().await?
+            && values.len() <= MAX_PIVOT_COLUMNS
+        {
             let (found, names) = (batch.column(0), cast(batch.column(1), &DataType::Utf8)?);
-            let names = names.as_string::<i32>();
-            for (row, name) in names.iter().enumerate() {
-                let name = name.unwrap_or_default().to_owned();
-                values.push((literal(found, row, &name)?, name));
+            for (row, name) in names.as_string::<i32>().iter().enumerate() {
+                if let Some(name) = name
+                    && seen.insert(name.to_owned())
+                {
+                    values.push((literal(found, row, name)?, name.to_owned()));
+                }
             }
         }
         if values.len() > MAX_PIVOT_COLUMNS {

@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::parse::parse_statement;
+use super::predicate_subqueries::{VALUE, is_of_values};
 use super::syntax::{join_constraint, relation_name, relations_of};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
@@ -285,6 +286,8 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                 let columns = plan.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone()));
                 ColumnScope::Known(columns.collect())
             }
+            // A query that depends on the row around it cannot be planned by itself.
+            None if is_of_values(from) => ColumnScope::Known(vec![(None, VALUE.to_owned())]),
             None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
         }
     }

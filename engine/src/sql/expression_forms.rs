@@ -11,7 +11,7 @@ use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
-use super::windowed_extremes::first_of_partition;
+use super::windowed_extremes::{first_of_partition, value_of_window};
 use crate::error::{EngineError, Result};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
@@ -146,9 +146,9 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
-            let written = match first_of_partition(function)? {
-                Some(written) => Some(written),
-                None => of_function(function)?,
+            let written = match (first_of_partition(function)?, value_of_window(function)?) {
+                (Some(written), _) | (None, Some(written)) => Some(written),
+                (None, None) => of_function(function)?,
             };
             if let Some(written) = written {
                 *expr = written;

@@ -4,13 +4,13 @@
 pub(super) const SUMMARIZE: &str = "summarize";
 /// `__describe((query))`: a name that nothing else has.
 pub(super) const DESCRIBE: &str = "__describe";
-/// `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`.
+/// `pivot((query), (SELECT aggregates GROUP BY ...), __pivot_on(column) [, (SELECT values)], ...)`.
 pub(super) const PIVOT: &str = "pivot";
-/// `__pivot_on(column)` among the values of a PIVOT: those of another column are behind it.
+/// `__pivot_on(column)` before the values of a column, in the call above and among the values of another column of a PIVOT.
 pub(super) const PIVOT_ON: &str = "__pivot_on";
 /// `__pivot_group(columns)` behind them.
 pub(super) const PIVOT_GROUP: &str = "__pivot_group";
-/// `unpivot((query), 'name', 'value', 'include' or 'exclude', (SELECT columns))`.
+/// `unpivot((query), 'name', 'include' or 'exclude', (SELECT columns), 'value', ...)`.
 pub(super) const UNPIVOT: &str = "unpivot";
 /// `sample((SELECT * FROM relations), amount, 'rows' or 'percent' [, seed])`.
 pub(super) const SAMPLE: &str = "sample";

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::marks;
 use super::parse::{ParsedStatement, parse_statement};
-use super::relations::{MAX_PIVOT_COLUMNS, derived, subquery};
+use super::relations::{MAX_PIVOT_COLUMNS, arguments_of, derived, subquery};
 use super::shorthand::{plain, query_of_items};
 use super::syntax::visit_statement;
 use crate::error::Result;
@@ -50,7 +50,7 @@ pub(crate) fn pivot_query(statement: &Statement) -> Result<Option<ParsedStatemen
     }
 }
 
-/// Gives the first pivot that has no values these.
+/// Gives the first column that is pivoted on and has no values these.
 pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValue>) {
     struct Giver(Vec<PivotValue>);
     impl VisitorMut for Giver {
@@ -66,6 +66,7 @@ pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValu
                     *value_source = PivotValueSource::List(named.collect());
                 }
                 TableFactor::Table { args: Some(args), .. } => {
+                    let Some(at) = open_column(&args.args) else { return ControlFlow::Continue(()) };
                     let items = named.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: quoted(name) });
                     let items: Vec<SelectItem> = items.collect();
                     // Of no rows there are no values, and a select list has at least one.
@@ -73,7 +74,9 @@ pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValu
                         true => Expr::Value(ast::Value::Null.into()),
                         false => Expr::Subquery(Box::new(query_of_items(items))),
                     };
-                    args.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(values)));
+                    let replaced = usize::from(args.args.get(at + 1).and_then(argument).is_some_and(is_values_query));
+                    let values = FunctionArg::Unnamed(FunctionArgExpr::Expr(values));
+                    drop(args.args.splice(at + 1..at + 1 + replaced, [values]));
                 }
                 _ => {}
             }
@@ -144,18 +147,12 @@ impl Visitor for PivotFinder {
 fn parts_of(factor: &TableFactor) -> Option<(TableFactor, Expr, Option<Query>)> {
     match factor {
         TableFactor::Table { name, args: Some(args), .. } if name.to_string() == marks::PIVOT => {
-            let exprs: Option<Vec<&Expr>> = args
-                .args
-                .iter()
-                .map(|arg| match arg {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-                    _ => None,
-                })
-                .collect();
-            match exprs?.as_slice() {
-                [source, _, on] => Some((derived(subquery(source)?.clone(), None), (*on).clone(), None)),
-                _ => None,
-            }
+            let at = open_column(&args.args)?;
+            let source = args.args.first().and_then(argument).and_then(subquery)?;
+            let on = args.args.get(at).and_then(argument).and_then(|on| arguments_of(on, marks::PIVOT_ON))?;
+            let values = args.args.get(at + 1).and_then(argument).filter(|values| is_values_query(values));
+            let values = values.and_then(subquery).cloned();
+            Some((derived(source.clone(), None), on.into_iter().next()?, values))
         }
         TableFactor::Pivot { table, value_column, value_source, .. } => {
             let [on] = value_column.as_slice() else { return None };
@@ -171,13 +168,42 @@ fn parts_of(factor: &TableFactor) -> Option<(TableFactor, Expr, Option<Query>)> 
     }
 }
 
+/// Returns where the first column stands that is pivoted on and has no list of values: by itself, or before a query.
+fn open_column(args: &[FunctionArg]) -> Option<usize> {
+    let is_on = |expr: &Expr| arguments_of(expr, marks::PIVOT_ON).is_some();
+    (0..args.len()).find(|at| {
+        args.get(*at).and_then(argument).is_some_and(is_on)
+            && args.get(at + 1).and_then(argument).is_none_or(|values| is_on(values) || is_values_query(values))
+    })
+}
+
+fn argument(arg: &FunctionArg) -> Option<&Expr> {
+    match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    }
+}
+
+/// Whether the values are a query's rows; a list of values is a SELECT of them, without tables.
+fn is_values_query(expr: &Expr) -> bool {
+    subquery(expr).is_some_and(|query| match query.body.as_ref() {
+        SetExpr::Select(select) => !select.from.is_empty(),
+        _ => true,
+    })
+}
+
+/// Returns the query that finds the values. Those of a query with an order keep it, also where there are several of one value.
 fn values_query(open: OpenPivot) -> Result<ParsedStatement> {
     let limit = MAX_PIVOT_COLUMNS + 1;
     let inner = "SELECT 1 AS pivot_value FROM source";
-    let text = format!(
-        "SELECT pivot_value, CAST(pivot_value AS VARCHAR) AS pivot_name FROM (SELECT DISTINCT pivot_value FROM \
-         ({inner}) AS found WHERE pivot_value IS NOT NULL) AS listed ORDER BY pivot_value LIMIT {limit}"
-    );
+    let columns = "pivot_value, CAST(pivot_value AS VARCHAR) AS pivot_name";
+    let text = match &open.values {
+        Some(query) if query.order_by.is_some() => format!("SELECT {columns} FROM ({inner}) AS found"),
+        _ => format!(
+            "SELECT {columns} FROM (SELECT DISTINCT pivot_value FROM ({inner}) AS found WHERE pivot_value IS NOT NULL) \
+             AS listed ORDER BY pivot_value LIMIT {limit}"
+        ),
+    };
     let mut parsed = parse_statement(&text)?;
     parsed.nesting = super::parse::Nesting::Deep;
     let OpenPivot { source, on, values, with, is_recursive } = open;

@@ -4,14 +4,14 @@
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Distinct, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, UnaryOperator, Value,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::shorthand::{call, number, plain, query_of, select_star, taken};
 use super::syntax::{any_expr, change_own_exprs};
 
 const RELATION: &str = "__queried";
-const VALUE: &str = "__queried_value";
+pub(super) const VALUE: &str = "__queried_value";
 
 /// Writes out the predicates over queries that stand in an expression, outside of its subqueries.
 pub(super) fn write_out_predicates(expr: &mut Expr) {
@@ -144,6 +144,16 @@ fn scalar(query: &Query, item: Expr, condition: Option<Expr>) -> Expr {
         selection: condition,
         ..select_star(vec![plain(derived(query.clone(), vec![column]))])
     })))))
+}
+
+/// Whether a FROM clause is a query whose one column is [`VALUE`].
+pub(super) fn is_of_values(from: &[TableWithJoins]) -> bool {
+    match from {
+        [TableWithJoins { relation: TableFactor::Derived { alias: Some(alias), .. }, joins }] if joins.is_empty() => {
+            alias.name.value == RELATION && !alias.columns.is_empty()
+        }
+        _ => false,
+    }
 }
 
 fn derived(query: Query, columns: Vec<TableAliasColumnDef>) -> TableFactor {

@@ -37,6 +37,7 @@ use super::shorthand::plain;
 use crate::error::EngineError;
 use crate::optimizer::projected_keys::with_projected_keys;
 pub(crate) use pivot::MAX_PIVOT_COLUMNS;
+pub(super) use pivot::arguments_of;
 
 /// Returns the planners, for each statement.
 pub(super) fn relation_planners() -> &'static [Arc<dyn RelationPlanner>] {

@@ -20,6 +20,10 @@ use super::set_comparisons::{aggregated, compared, membership};
 use crate::error::EngineError;
 use crate::functions::{SINGLE_VALUE, value_conversion};
 
+/// What the one column of a gathered subquery is called: DataFusion puts the columns that it is joined by beside it, and one of
+/// them may be the column that is selected.
+const GATHERED: &str = "__gathered";
+
 /// Returns whether an expression may be such a subquery.
 pub(super) fn may_be_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_))
@@ -228,19 +232,18 @@ struct ValueQuery<'a> {
 /// row already, or another form.
 fn gathered(subquery: &Subquery) -> Result<Option<Expr>> {
     let Some(query) = taken_apart(&subquery.subquery)? else { return Ok(None) };
-    let name = subquery.subquery.schema().field(0).name().clone();
     let first = first_value(query.value, query.order);
     let aggregated =
         |exprs: Vec<Expr>| LogicalPlanBuilder::from(Arc::clone(query.input)).aggregate(Vec::<Expr>::new(), exprs);
     let with = |plan: LogicalPlan| Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() });
     let column = |expr: &Expr| Expr::Column(Column::from_name(expr.schema_name().to_string()));
     if query.is_first {
-        let value = column(&first).alias(name);
+        let value = column(&first).alias(GATHERED);
         return Ok(Some(with(aggregated(vec![first])?.project(vec![value])?.build()?)));
     }
     let rows = count(lit(1_i64));
     let parts = vec![lit("value"), column(&first), lit("rows"), column(&rows)];
-    let both = named_struct(parts).alias(name);
+    let both = named_struct(parts).alias(GATHERED);
     let plan = aggregated(vec![first, rows])?.project(vec![both])?.build()?;
     Ok(Some(own_call(SINGLE_VALUE, vec![with(plan)])?))
 }

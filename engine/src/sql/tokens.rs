@@ -7,6 +7,7 @@
 mod brackets;
 mod copies;
 mod insert_by;
+mod key_columns;
 mod merge_actions;
 mod merge_columns;
 mod named_columns;
@@ -15,6 +16,7 @@ mod other_forms;
 mod pivots;
 mod samples;
 mod sorted_by;
+mod trailing_commas;
 mod trims;
 mod typed_texts;
 mod types;
@@ -24,14 +26,16 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
 use self::insert_by::insert_by;
+use self::key_columns::key_columns;
 use self::merge_actions::merge_actions;
 use self::merge_columns::merge_columns;
 use self::named_columns::named_columns;
 use self::operators::{has_operators, operators};
 use self::other_forms::other_forms;
-use self::pivots::pivot_columns;
+use self::pivots::{pivot, pivot_columns, unpivot};
 use self::samples::samples;
 use self::sorted_by::sorted_by;
+use self::trailing_commas::trailing_commas;
 use self::trims::trimmed;
 use self::types::{has_types, types};
 use super::marks;
@@ -66,6 +70,8 @@ const BEFORE_QUERY: [&str; 3] = ["as", "explain", "analyze"];
 pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    trailing_commas(&mut tokens);
+    key_columns(&mut tokens);
     insert_by(&mut tokens);
     merge_columns(&mut tokens);
     merge_actions(&mut tokens);
@@ -378,110 +384,6 @@ fn statement_forms(items: Vec<Item>, is_nested: bool) -> Result<Vec<Item>> {
         unpivot(rest, span)?
     };
     Ok(joined([before, query, after]))
-}
-
-fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
-    let clauses = Clauses::split(items, &["on", "using", "group", "order", "limit"]);
-    let Some(on) = clauses.get("on") else {
-        return Err(wrong("write PIVOT table ON column [IN (values)] USING aggregate(column) [GROUP BY columns]"));
-    };
-    if on.iter().any(|item| item.is_token(&Token::Comma)) {
-        return Err(EngineError::Unsupported {
-            what: "PIVOT on several columns".into(),
-            hint: "pivot on one: ON a || '_' || b".into(),
-        });
-    }
-    let at_in = on.iter().position(|item| item.is("in")).unwrap_or(on.len());
-    let count = || joined([vec![word("count", span)], vec![parenthesized(vec![token(Token::Mul, span)], span)]]);
-    let aggregates = clauses.get("using").map_or_else(count, <[Item]>::to_vec);
-    let mut grouped = joined([vec![word("SELECT", span)], aggregates]);
-    if let Some(by) = clauses.get("group") {
-        grouped.push(word("GROUP", span));
-        grouped.extend(by.iter().cloned());
-    }
-    let mut arguments = vec![
-        vec![parenthesized(source_query(clauses.source, span), span)],
-        vec![parenthesized(grouped, span)],
-        on[..at_in].to_vec(),
-    ];
-    if let Some(values) = on.get(at_in + 1) {
-        let Some(values) = values.parentheses() else { return Err(wrong("write PIVOT ... ON column IN (values)")) };
-        arguments.push(vec![parenthesized(joined([vec![word("SELECT", span)], values.items.clone()]), span)]);
-    }
-    Ok(joined([from_call(marks::PIVOT, arguments, span), clauses.tail()]))
-}
-
-fn unpivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
-    const USAGE: &str = "write UNPIVOT table ON columns INTO NAME column VALUE column";
-    let include_nulls = items.get(..2).is_some_and(|first| first[0].is("include") && first[1].is("nulls"));
-    let items = if include_nulls { &items[2..] } else { items };
-    let clauses = Clauses::split(items, &["on", "into", "order", "limit"]);
-    let Some(on) = clauses.get("on") else { return Err(wrong(USAGE)) };
-    let named = |default: &str, keyword: &str| match clauses.get("into") {
-        None => Some(default.to_owned()),
-        Some(into) => {
-            let at = into.iter().position(|item| item.is(keyword))?;
-            match into.get(at + 1) {
-                Some(Item::Token(TokenWithSpan { token: Token::Word(word), .. })) => Some(word.value.clone()),
-                _ => None,
-            }
-        }
-    };
-    let (Some(name), Some(value)) = (named("name", "name"), named("value", "value")) else { return Err(wrong(USAGE)) };
-    let has_comma = |items: &[Item]| items.iter().any(|item| item.is_token(&Token::Comma));
-    let is_list = |item: &Item| item.parentheses().is_some_and(|group| has_comma(&group.items));
-    let is_name = |item: &Item| item.word().is_some();
-    let several = clauses.get("into").is_some_and(|into| into.iter().any(|item| item.is_token(&Token::Comma)));
-    if several || on.iter().enumerate().any(|(at, item)| is_list(item) && !on[..at].last().is_some_and(is_name)) {
-        return Err(EngineError::Unsupported {
-            what: "UNPIVOT into several value columns".into(),
-            hint: "write a UNION ALL of one SELECT for each pair of columns".into(),
-        });
-    }
-    let text = |text: String| vec![token(Token::SingleQuotedString(text), span)];
-    let columns = joined([vec![word("SELECT", span)], on.to_vec()]);
-    let arguments = vec![
-        vec![parenthesized(source_query(clauses.source, span), span)],
-        text(name),
-        text(value),
-        text(if include_nulls { "include" } else { "exclude" }.into()),
-        vec![parenthesized(columns, span)],
-    ];
-    Ok(joined([from_call(marks::UNPIVOT, arguments, span), clauses.tail()]))
-}
-
-/// A statement's clauses, each by the keyword that begins it.
-struct Clauses<'a> {
-    source: &'a [Item],
-    clauses: Vec<(&'a str, &'a [Item])>,
-    items: &'a [Item],
-    tail_at: usize,
-}
-
-impl<'a> Clauses<'a> {
-    fn split(items: &'a [Item], keywords: &[&'a str]) -> Self {
-        let mut starts: Vec<(usize, &'a str)> = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            if let Some(keyword) = keywords.iter().find(|keyword| item.is(keyword)) {
-                starts.push((index, keyword));
-            }
-        }
-        let source = &items[..starts.first().map_or(items.len(), |(at, _)| *at)];
-        let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([items.len()]);
-        let clauses = starts.iter().zip(ends).map(|((at, keyword), end)| (*keyword, &items[at + 1..end])).collect();
-        let is_tail = |(_, keyword): &&(usize, &str)| matches!(*keyword, "order" | "limit");
-        let tail_at = starts.iter().find(is_tail).map_or(items.len(), |(at, _)| *at);
-        Self { source, clauses, items, tail_at }
-    }
-
-    fn get(&self, keyword: &str) -> Option<&'a [Item]> {
-        self.clauses.iter().find(|(own, _)| *own == keyword).map(|(_, items)| *items)
-    }
-
-    /// Returns ORDER BY and LIMIT, which are the outer query's.
-    fn tail(&self) -> Vec<Item> {
-        self.items[self.tail_at..].to_vec()
-    }
 }
 
 /// Marks `ASOF JOIN`s and `POSITIONAL JOIN`s, by the parser's flag for GLOBAL.

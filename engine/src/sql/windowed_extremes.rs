@@ -1,8 +1,10 @@
 //! `arg_max(x, y) OVER (PARTITION BY g)` and its kin over whole partitions: the first value by another order, which the planner
-//! knows for windows and not for aggregates over them.
+//! knows for windows and not for aggregates over them. And `any_value(x) OVER w`, `first(x IGNORE NULLS) OVER w`: the first
+//! value of a window that is not null.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, WindowSpec, WindowType,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, NullTreatment, WindowSpec,
+    WindowType,
 };
 
 use super::function_forms::parsed_form;
@@ -46,4 +48,37 @@ pub(super) fn first_of_partition(function: &Function) -> Result<Option<Expr>> {
         written.partition_by.clone_from(partition_by);
     }
     Ok(Some(first))
+}
+
+/// Returns such a call as the first or last value of its window that is not null; `None` for any other. Errors: `internal`.
+pub(super) fn value_of_window(function: &Function) -> Result<Option<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_slice() else { return Ok(None) };
+    let treatment = match list.clauses.as_slice() {
+        [] => function.null_treatment,
+        [FunctionArgumentClause::IgnoreOrRespectNulls(treatment)] => Some(*treatment),
+        _ => return Ok(None),
+    };
+    let called = match (function.name.to_string().to_lowercase().as_str(), treatment) {
+        ("any_value" | "arbitrary", None | Some(NullTreatment::IgnoreNulls)) => "first_value",
+        ("first", Some(NullTreatment::IgnoreNulls)) => "first_value",
+        ("last", Some(NullTreatment::IgnoreNulls)) => "last_value",
+        _ => return Ok(None),
+    };
+    if function.over.is_none() || list.duplicate_treatment.is_some() || !function.within_group.is_empty() {
+        return Ok(None);
+    }
+    let mut arguments = vec![Expr::Nested(Box::new(value.clone()))];
+    let value = match &function.filter {
+        Some(filter) => {
+            arguments.push(Expr::Nested(filter.clone()));
+            "CASE WHEN $2 THEN $1 END"
+        }
+        None => "$1",
+    };
+    let mut written = parsed_form(&format!("{called}({value}) IGNORE NULLS"), &arguments)?;
+    if let Expr::Function(Function { over, .. }) = &mut written {
+        over.clone_from(&function.over);
+    }
+    Ok(Some(written))
 }

@@ -21,7 +21,8 @@ use crate::sql::marks;
 use crate::sql::overlapping_periods::period;
 
 /// The window functions that skip nulls where they are told to.
-const NULL_TREATMENT: [&str; 6] = ["lead", "lag", "first_value", "last_value", "nth_value", "array_agg"];
+const NULL_TREATMENT: [&str; 10] =
+    ["lead", "lag", "first_value", "last_value", "nth_value", "array_agg", "first", "last", "any_value", "arbitrary"];
 
 /// The names of functions of many rows, which take FILTER, DISTINCT, ORDER BY and OVER.
 static OF_ROWS: LazyLock<HashSet<String>> = LazyLock::new(|| {

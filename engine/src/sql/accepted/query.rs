@@ -1,11 +1,11 @@
 //! Queries, their clauses, tables and joins.
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Distinct, ExcludeSelectItem, Fetch, GroupByExpr, GroupByWithModifier, Join, JoinConstraint, JoinOperator,
-    LateralView, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, Offset, OrderBy, OrderByExpr,
-    OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
+    Cte, Distinct, ExcludeSelectItem, Expr, Fetch, GroupByExpr, GroupByWithModifier, Join, JoinConstraint,
+    JoinOperator, LateralView, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, Offset, OrderBy,
+    OrderByExpr, OrderByKind, OrderByOptions, PipeOperator, Query, Select, SelectFlavor, SelectItem,
     SelectItemQualifiedWildcardKind, SelectModifiers, SetExpr, SetOperator, SetQuantifier, Table, TableAlias,
-    TableFactor, TableFunctionArgs, TableSample, TableSampleKind, TableWithJoins, Top, Values,
+    TableFactor, TableFunctionArgs, TableSample, TableSampleKind, TableWithJoins, Top, Value, Values,
     WildcardAdditionalOptions, With,
 };
 
@@ -98,7 +98,18 @@ fn check_order_by(order_by: &OrderBy) -> Result<()> {
     refuse_if(interpolate.is_some(), "INTERPOLATE", "join with generate_series to fill gaps")?;
     match kind {
         OrderByKind::All(OrderByOptions { asc: _, nulls_first: _ }) => Ok(()),
-        OrderByKind::Expressions(exprs) => check_sorts(exprs),
+        OrderByKind::Expressions(exprs) => {
+            let is_text = |expr: &Expr| match expr {
+                Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+                _ => false,
+            };
+            refuse_if(
+                exprs.iter().any(|sort| is_text(&sort.expr)),
+                "ORDER BY of a text in quotes, which is the same for each row,",
+                "write the name of a column, in double quotes where it needs them",
+            )?;
+            check_sorts(exprs)
+        }
     }
 }
 

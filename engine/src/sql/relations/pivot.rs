@@ -44,9 +44,9 @@ struct PivotedValues {
     shown: String,
 }
 
-/// Plans `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`, with NULL for no values.
+/// Plans `pivot((query), (SELECT aggregates GROUP BY ...), __pivot_on(column) [, (SELECT values)], ...)`, with NULL for no values.
 pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPlan> {
-    let [source, aggregates, on, values @ ..] = args else { return Err(malformed(USAGE)) };
+    let [source, aggregates, pivoted @ ..] = args else { return Err(malformed(USAGE)) };
     let source = subquery(source).ok_or_else(|| malformed(USAGE))?;
     let aggregates = subquery(aggregates).and_then(select_of).ok_or_else(|| malformed(USAGE))?;
     let items = |items: &[SelectItem]| -> Option<Vec<(Expr, Option<Ident>)>> {
@@ -57,16 +57,25 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
         GroupByExpr::Expressions(exprs, _) => Some(exprs.clone()),
         GroupByExpr::All(_) => None,
     };
-    let values = match values {
-        // What was found where there are no rows.
-        [Expr::Value(ValueWithSpan { value: Value::Null, .. })] => Some(Vec::new()),
-        [values] => subquery(values).and_then(select_of).and_then(|select| items(&select.projection)),
-        _ => return Err(without_values()),
-    };
+    let mut columns = Vec::with_capacity(pivoted.len() / 2);
+    let mut rest = pivoted;
+    while let [on, after @ ..] = rest {
+        let on = arguments_of(on, marks::PIVOT_ON).and_then(|on| on.into_iter().next());
+        let on = on.ok_or_else(|| malformed(USAGE))?;
+        let [values, after @ ..] = after else { return Err(without_values()) };
+        let values = match values {
+            // What was found where there are no rows.
+            Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Some(Vec::new()),
+            values if arguments_of(values, marks::PIVOT_ON).is_some() => return Err(without_values()),
+            values => subquery(values).and_then(select_of).and_then(|select| items(&select.projection)),
+        };
+        columns.push(PivotedColumn { on, values: values.ok_or_else(|| malformed(USAGE))? });
+        rest = after;
+    }
     let pivot = Pivot {
         source: derived(source.clone(), None),
         aggregates: items(&aggregates.projection).ok_or_else(|| malformed(USAGE))?,
-        columns: vec![PivotedColumn { on: on.clone(), values: values.ok_or_else(|| malformed(USAGE))? }],
+        columns,
         group_by,
     };
     pivot.plan(context)
@@ -100,7 +109,7 @@ pub(super) fn plan_factor(
 }
 
 /// Returns the arguments of a call of one of our marks.
-fn arguments_of(expr: &Expr, mark: &str) -> Option<Vec<Expr>> {
+pub(in crate::sql) fn arguments_of(expr: &Expr, mark: &str) -> Option<Vec<Expr>> {
     let Expr::Function(function) = expr else { return None };
     let FunctionArguments::List(list) = &function.args else { return None };
     let value = |argument: &FunctionArg| match argument {

@@ -1,10 +1,107 @@
+//! DuckDB's `PIVOT t ON ...` and `UNPIVOT t ON ...`, as calls that [`crate::sql::relations`] plans.
+//!
 //! `t PIVOT (aggregates FOR a IN (...) b IN (...) GROUP BY c)`: the parser knows one column, and no groups. What is behind its
 //! values goes among them, behind calls that say what it is.
 
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
-use super::brackets::{Item, call, joined, token};
+use super::brackets::{Item, call, joined, parenthesized, token, word};
+use super::{from_call, source_query, wrong};
+use crate::error::Result;
 use crate::sql::marks;
+
+/// `PIVOT t ON a IN (...), b USING aggregates GROUP BY c`.
+pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
+    let clauses = Clauses::split(items, &["on", "using", "group", "order", "limit"]);
+    let Some(on) = clauses.get("on") else {
+        return Err(wrong("write PIVOT table ON column [IN (values)] USING aggregate(column) [GROUP BY columns]"));
+    };
+    let count = || joined([vec![word("count", span)], vec![parenthesized(vec![token(Token::Mul, span)], span)]]);
+    let aggregates = clauses.get("using").map_or_else(count, <[Item]>::to_vec);
+    let mut grouped = joined([vec![word("SELECT", span)], aggregates]);
+    if let Some(by) = clauses.get("group") {
+        grouped.push(word("GROUP", span));
+        grouped.extend(by.iter().cloned());
+    }
+    let mut arguments =
+        vec![vec![parenthesized(source_query(clauses.source, span), span)], vec![parenthesized(grouped, span)]];
+    for column in on.split(|item| item.is_token(&Token::Comma)) {
+        let (column, values) = with_values(column);
+        arguments.push(call(marks::PIVOT_ON, vec![column.to_vec()], span));
+        if let Some(values) = values {
+            let is_query = values.first().is_some_and(|first| first.is_any(&["select", "with", "values"]));
+            let values = match is_query {
+                true => values.to_vec(),
+                false => joined([vec![word("SELECT", span)], values.to_vec()]),
+            };
+            arguments.push(vec![parenthesized(values, span)]);
+        }
+    }
+    Ok(joined([from_call(marks::PIVOT, arguments, span), clauses.tail()]))
+}
+
+/// Splits `column IN (values)`. Behind operators `IN` is one of them, and the pivot is on true and false: DuckDB takes values
+/// behind a column, a call and brackets only.
+fn with_values(on: &[Item]) -> (&[Item], Option<&[Item]>) {
+    let is_operand = |item: &Item| match item {
+        Item::Group(_) => true,
+        Item::Token(TokenWithSpan { token: Token::Word(_) | Token::Period, .. }) => {
+            !item.is_any(&["not", "and", "or", "is", "like"])
+        }
+        Item::Token(_) => false,
+    };
+    match on {
+        [column @ .., keyword, values] if keyword.is("in") && column.iter().all(is_operand) => {
+            match values.parentheses() {
+                Some(values) => (column, Some(&values.items)),
+                None => (on, None),
+            }
+        }
+        _ => (on, None),
+    }
+}
+
+/// `UNPIVOT t ON columns INTO NAME n VALUE v`, and `ON (a, b), (c, d) INTO NAME n VALUE v, w`.
+pub(super) fn unpivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
+    const USAGE: &str = "write UNPIVOT table ON columns INTO NAME column VALUE column";
+    let include_nulls = items.get(..2).is_some_and(|first| first[0].is("include") && first[1].is("nulls"));
+    let items = if include_nulls { &items[2..] } else { items };
+    let clauses = Clauses::split(items, &["on", "into", "order", "limit"]);
+    let Some(on) = clauses.get("on") else { return Err(wrong(USAGE)) };
+    let (name, values) = match clauses.get("into") {
+        None => (vec!["name".to_owned()], vec!["value".to_owned()]),
+        Some(into) => {
+            let is_values = |at: &usize| into[*at].is_any(&["value", "values"]);
+            let Some(at) = (2..into.len()).find(is_values) else { return Err(wrong(USAGE)) };
+            let [keyword, name @ ..] = &into[..at] else { return Err(wrong(USAGE)) };
+            let (Some(name), Some(values)) = (names(name), names(&into[at + 1..])) else { return Err(wrong(USAGE)) };
+            if !keyword.is("name") {
+                return Err(wrong(USAGE));
+            }
+            (name, values)
+        }
+    };
+    let [name] = name.as_slice() else { return Err(wrong("UNPIVOT has one column of names: INTO NAME n VALUE v")) };
+    let text = |text: &str| vec![token(Token::SingleQuotedString(text.to_owned()), span)];
+    let columns = joined([vec![word("SELECT", span)], on.to_vec()]);
+    let mut arguments = vec![
+        vec![parenthesized(source_query(clauses.source, span), span)],
+        text(name),
+        text(if include_nulls { "include" } else { "exclude" }),
+        vec![parenthesized(columns, span)],
+    ];
+    arguments.extend(values.iter().map(|value| text(value)));
+    Ok(joined([from_call(marks::UNPIVOT, arguments, span), clauses.tail()]))
+}
+
+/// Returns names between commas; `None` where there is something else.
+fn names(items: &[Item]) -> Option<Vec<String>> {
+    let name = |items: &[Item]| match items {
+        [Item::Token(TokenWithSpan { token: Token::Word(word), .. })] => Some(word.value.clone()),
+        _ => None,
+    };
+    items.split(|item| item.is_token(&Token::Comma)).map(name).collect()
+}
 
 /// Rewrites what is between the brackets of a PIVOT.
 pub(super) fn pivot_columns(items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
@@ -37,4 +134,38 @@ fn with_all_columns(items: &[Item]) -> Option<Vec<Item>> {
         rest = &rest[at_in + 2..];
     }
     Some(joined([items[..=at_in].to_vec(), vec![Item::Group(values)]]))
+}
+
+/// A statement's clauses, each by the keyword that begins it.
+struct Clauses<'a> {
+    source: &'a [Item],
+    clauses: Vec<(&'a str, &'a [Item])>,
+    items: &'a [Item],
+    tail_at: usize,
+}
+
+impl<'a> Clauses<'a> {
+    fn split(items: &'a [Item], keywords: &[&'a str]) -> Self {
+        let mut starts: Vec<(usize, &'a str)> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if let Some(keyword) = keywords.iter().find(|keyword| item.is(keyword)) {
+                starts.push((index, keyword));
+            }
+        }
+        let source = &items[..starts.first().map_or(items.len(), |(at, _)| *at)];
+        let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([items.len()]);
+        let clauses = starts.iter().zip(ends).map(|((at, keyword), end)| (*keyword, &items[at + 1..end])).collect();
+        let is_tail = |(_, keyword): &&(usize, &str)| matches!(*keyword, "order" | "limit");
+        let tail_at = starts.iter().find(is_tail).map_or(items.len(), |(at, _)| *at);
+        Self { source, clauses, items, tail_at }
+    }
+
+    fn get(&self, keyword: &str) -> Option<&'a [Item]> {
+        self.clauses.iter().find(|(own, _)| *own == keyword).map(|(_, items)| *items)
+    }
+
+    /// Returns ORDER BY and LIMIT, which are the outer query's.
+    fn tail(&self) -> Vec<Item> {
+        self.items[self.tail_at..].to_vec()
+    }
 }
