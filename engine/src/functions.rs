@@ -18,6 +18,7 @@ mod hex;
 mod intervals;
 mod json;
 mod json_changes;
+mod json_paths;
 mod json_rows;
 mod json_shape;
 mod list_choices;
@@ -123,6 +124,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             checked_integers::functions(),
             json::functions(),
             json_changes::functions(),
+            json_paths::functions(),
             vectors::functions(),
             intervals::functions(),
             domains::functions(),

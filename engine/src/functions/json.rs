@@ -167,6 +167,8 @@ pub(super) enum Step {
     Index(i64),
     /// A number within a pointer: a key of an object, and an index of an array.
     KeyOrIndex(String),
+    /// The place behind the last item of an array, where nothing is yet.
+    End,
 }
 
 pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
@@ -178,6 +180,7 @@ pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> 
             items.get(usize::try_from(at).ok()?)
         }
         Step::KeyOrIndex(_) => step_into(value, &step.within(value)),
+        Step::End => None,
     }
 }
 
@@ -189,7 +192,7 @@ impl Step {
                 Ok(index) if value.is_array() => Step::Index(index),
                 _ => Step::Key(number.clone()),
             },
-            known @ (Step::Key(_) | Step::Index(_)) => known.clone(),
+            known @ (Step::Key(_) | Step::Index(_) | Step::End) => known.clone(),
         }
     }
 }
@@ -212,6 +215,11 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
             let index = inside[..end].trim();
             let from_end = index.strip_prefix('#');
             let index = from_end.unwrap_or(index);
+            if from_end.is_some() && matches!(index, "" | "-0") {
+                steps.push(Step::End);
+                rest = &inside[end + 1..];
+                continue;
+            }
             let quoted = index.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\'']));
             steps.push(match quoted {
                 Some(key) => Step::Key(key.to_owned()),
@@ -220,9 +228,9 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
             rest = &inside[end + 1..];
         } else if let Some(key) = rest.strip_prefix('.') {
             if let Some(quoted) = key.strip_prefix('"') {
-                let end = quoted.find('"').ok_or_else(wrong)?;
-                steps.push(Step::Key(quoted[..end].to_owned()));
-                rest = &quoted[end + 1..];
+                let (name, behind) = quoted_key(quoted).ok_or_else(wrong)?;
+                steps.push(Step::Key(name));
+                rest = behind;
                 continue;
             }
             let end = key.find(['.', '[']).unwrap_or(key.len());
@@ -236,6 +244,23 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
         }
     }
     Ok(steps)
+}
+
+/// Returns the key up to its closing quote, and what follows that; a backslash is before a quote or a backslash that is meant itself.
+fn quoted_key(quoted: &str) -> Option<(String, &str)> {
+    let mut key = String::new();
+    let mut characters = quoted.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((key, &quoted[at + 1..])),
+            '\\' => match characters.next()? {
+                (_, escaped @ ('"' | '\\')) => key.push(escaped),
+                (_, other) => key.extend(['\\', other]),
+            },
+            other => key.push(other),
+        }
+    }
+    None
 }
 
 /// Finds the part that the second argument names, or the whole, and computes something of it: `Ok(None)` where there is no
@@ -423,6 +448,7 @@ mod tests {
         assert_eq!(steps_of("$[-1].\"a.b\"").unwrap(), [Step::Index(-1), key("a.b")]);
         assert_eq!(steps_of("/a/0").unwrap(), [key("a"), Step::KeyOrIndex("0".to_owned())]);
         assert_eq!(steps_of("a.b").unwrap(), [key("a.b")]);
+        assert_eq!(steps_of(r#"$."a\"b"."c\\"[#]"#).unwrap(), [key("a\"b"), key("c\\"), Step::End]);
         for wrong in ["$a", "$.", "$[x", "$.*", "$[*]"] {
             assert!(steps_of(wrong).is_err(), "{wrong}");
         }
