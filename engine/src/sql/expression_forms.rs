@@ -11,6 +11,7 @@ use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::first_of_partition;
 use crate::error::{EngineError, Result};
 
@@ -34,6 +35,12 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let escape = Expr::Value(escape.clone());
             let matches = call("ilike_escape", vec![taken(value), taken(pattern), escape]);
             *expr = not_if(*negated, matches);
+        }
+        // The planner computes the value for each end, so that each would be compared with another one.
+        Expr::Between { expr: value, negated, low, high } if calls_volatile(value) => {
+            let not = if *negated { "NOT " } else { "" };
+            let meaning = format!("array_any_match(make_array($1), __value -> __value {not}BETWEEN $2 AND $3)");
+            *expr = parsed_form(&meaning, &[taken(value), taken(low), taken(high)])?;
         }
         Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } => {
             let written = match name.as_str() {

@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::dialect::SqlDialect;
 use super::shorthand::{call, number, text};
 use super::syntax::{any_expr, count_nodes};
+use super::volatile_queries::calls_volatile;
 use crate::error::{EngineError, Result};
 
 pub(super) use json_values::makes_json;
@@ -78,6 +79,12 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     let Some((meaning, repeats)) = PARSED.get(&(name.as_str(), arguments.len())) else { return Ok(()) };
     if *repeats && count_nodes(&arguments) > MAX_REPEATED_NODES {
         return Err(EngineError::too_deep());
+    }
+    if *repeats && !is_aggregate_form(&name) && arguments.iter().any(calls_volatile) {
+        return Err(EngineError::Unsupported {
+            what: format!("{name} of a value that is another one each time, such as random(),"),
+            hint: format!("select the value in a subquery: SELECT {name}(x) FROM (SELECT random() AS x FROM ...)"),
+        });
     }
     let mut written = meaning.clone();
     let mut filling = Filling { arguments: &arguments };
