@@ -28,6 +28,7 @@ mod maps;
 mod number_text;
 mod numbers;
 mod ordered_lists;
+mod parsed_times;
 mod row_hash;
 mod structs;
 mod text;

@@ -416,7 +416,7 @@ fn made(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 }
 
 /// Returns the time zone of a name, in any case: `utc`, `europe/berlin`.
-fn zone_named(name: &str) -> Option<Tz> {
+pub(super) fn zone_named(name: &str) -> Option<Tz> {
     let capitals = |name: &str| {
         let mut is_first = true;
         let letter = |letter: char| {
@@ -428,6 +428,19 @@ fn zone_named(name: &str) -> Option<Tz> {
     };
     let found: Option<Tz> = name.parse().ok().or_else(|| name.to_ascii_uppercase().parse().ok());
     found.or_else(|| capitals(name).parse().ok())
+}
+
+/// Returns the instant, in UTC, at which clocks of a zone show a time: where they were set back, the later of two, as PostgreSQL; where
+/// they were set forward, as if they had not been.
+pub(super) fn instant_of(zone: Tz, time: &NaiveDateTime) -> NaiveDateTime {
+    match zone.from_local_datetime(time).latest() {
+        Some(instant) => instant.naive_utc(),
+        None => {
+            let before = *time - TimeDelta::hours(1);
+            let instant = zone.from_local_datetime(&before).earliest();
+            instant.map_or(*time, |instant| instant.naive_utc() + TimeDelta::hours(1))
+        }
+    }
 }
 
 /// A time without a zone is one of that zone and becomes an instant; an instant becomes the time there.
@@ -450,19 +463,7 @@ fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         };
         last = Some((name.to_owned(), zone));
         let time = moment(times.value(row))?;
-        let changed = if to_local {
-            zone.from_utc_datetime(&time).naive_local()
-        } else {
-            // Where a clock was set back, the later of two, as PostgreSQL; where it was set forward, as if it had not been.
-            match zone.from_local_datetime(&time).latest() {
-                Some(instant) => instant.naive_utc(),
-                None => {
-                    let before = time - TimeDelta::hours(1);
-                    let instant = zone.from_local_datetime(&before).earliest();
-                    instant.map_or(time, |instant| instant.naive_utc() + TimeDelta::hours(1))
-                }
-            }
-        };
+        let changed = if to_local { zone.from_utc_datetime(&time).naive_local() } else { instant_of(zone, &time) };
         values.push(Some(changed.and_utc().timestamp_micros()));
     }
     let array = TimestampMicrosecondArray::from(values);
