@@ -29,6 +29,7 @@ mod number_text;
 mod numbers;
 mod ordered_lists;
 mod parsed_times;
+mod rounding;
 mod row_hash;
 mod structs;
 mod text;
@@ -107,6 +108,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(wide_times::wide)
+        .map(rounding::of_all_digits)
         .map(bounded::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
