@@ -62,7 +62,7 @@ pub(crate) use embed::{EMBED, embed};
 pub(crate) use float_extremes::float_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
 pub(crate) use intervals::DATE_PLUS_TIME;
-pub(crate) use json::JSON_MARK;
+pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};

@@ -17,6 +17,9 @@ use crate::type_names::sql_name;
 /// The one field of a struct whose value is JSON and no text.
 pub(crate) const JSON_MARK: &str = "__json";
 
+/// The function that returns JSON, and null for a text that is none.
+pub(crate) const TRY_JSON: &str = "try_json";
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let part = |name, aliases, returns, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
@@ -110,6 +113,15 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                     values.push(text.map(|text| parsed(text).map(|value| value.to_string())).transpose()?);
                 }
                 Ok(Arc::new(StringArray::from(values)))
+            }
+            _ => to_json(arrays, rows),
+        }),
+        made(TRY_JSON, &[], 1..=1, |arrays, rows| match arrays[0].data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(&arrays[0], &DataType::Utf8)?;
+                let values = texts.as_string::<i32>().iter();
+                let values = values.map(|text| text.and_then(|text| parsed(text).ok()).map(|value| value.to_string()));
+                Ok(Arc::new(values.collect::<StringArray>()))
             }
             _ => to_json(arrays, rows),
         }),

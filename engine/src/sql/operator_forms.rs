@@ -11,6 +11,7 @@ use super::function_forms::{self, has_wildcard};
 use super::marks;
 use super::shorthand::{call, number, plain, query_of, select_star, taken, text};
 use crate::error::{EngineError, Result};
+use crate::functions::TRY_JSON;
 
 /// Writes out an operator that is a function; others stay as they are. Errors: `sql_plan_error`.
 pub(super) fn operators(expr: &mut Expr) -> Result<()> {
@@ -139,6 +140,14 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             ..
         } => {
             *expr = call("json", vec![std::mem::replace(operand.as_mut(), nothing())]);
+        }
+        Expr::Cast {
+            kind: CastKind::TryCast | CastKind::SafeCast,
+            expr: operand,
+            data_type: DataType::JSON | DataType::JSONB,
+            ..
+        } => {
+            *expr = call(TRY_JSON, vec![std::mem::replace(operand.as_mut(), nothing())]);
         }
         Expr::Value(value) => {
             if let Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) = &value.value {

@@ -30,8 +30,9 @@ const MAKING: [&str; 18] = [
     "jsonb_agg_strict",
 ];
 /// Other functions whose result is JSON.
-const RETURNING: [&str; 14] = [
+const RETURNING: [&str; 15] = [
     "json",
+    "try_json",
     "json_extract",
     "json_extract_path",
     "json_merge_patch",
