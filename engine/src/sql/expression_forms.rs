@@ -131,6 +131,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 DateTimeField::Julian => "julian",
                 DateTimeField::Custom(name) => match name.value.to_lowercase().as_str() {
                     "era" => "era",
+                    "weekday" => "weekday",
                     "yearweek" => "yearweek",
                     "century" | "centuries" => "century",
                     "decade" | "decades" => "decade",

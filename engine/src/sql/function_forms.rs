@@ -24,7 +24,7 @@ use super::volatile_queries::calls_volatile;
 use crate::error::{EngineError, Result};
 
 pub(super) use json_values::makes_json;
-pub(super) use more_forms::has_wildcard;
+pub(super) use more_forms::{ANY_TEXT, has_wildcard, is_any_text};
 pub(super) use table::{is_aggregate, is_aggregate_form};
 
 /// The most nodes of arguments that a form may repeat: nested calls double them each time.
@@ -262,11 +262,8 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
             Some(filled(parse("($1)[$2]")?, &[value.clone(), position.clone()]))
         }
-        // A text that is written out has no type of lists.
-        (
-            "array_slice" | "list_slice",
-            Some(parts @ [Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }), _, _]),
-        ) => Some(filled(parse("($1)[$2:$3]")?, parts)),
+        // Also of texts, as the subscript is.
+        ("array_slice" | "list_slice", Some(parts @ [_, _, _])) => Some(filled(parse("($1)[$2:$3]")?, parts)),
         ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
@@ -372,8 +369,18 @@ fn is_null(expr: &Expr) -> bool {
 
 /// `date_part('century', t)`, of a part that is a function and not one of DataFusion's parts.
 fn date_part(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
-    const FUNCTIONS: [&str; 8] =
-        ["century", "decade", "millennium", "era", "yearweek", "julian", "isoyear", "dayofyear"];
+    const FUNCTIONS: [&str; 10] = [
+        "century",
+        "decade",
+        "millennium",
+        "era",
+        "yearweek",
+        "julian",
+        "isoyear",
+        "dayofyear",
+        "weekday",
+        "weekofyear",
+    ];
     let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(part), .. }) = part else { return Ok(None) };
     let part = part.to_lowercase();
     if !FUNCTIONS.contains(&part.as_str()) {

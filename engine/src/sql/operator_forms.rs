@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::expression_forms::write_out_form;
-use super::function_forms::{self, has_wildcard};
+use super::function_forms::{self, ANY_TEXT, has_wildcard, is_any_text};
 use super::marks;
 use super::shorthand::{call, number, plain, query_of, select_star, taken, text};
 use crate::error::{EngineError, Result};
@@ -41,6 +41,15 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             let other = if is_null(left) { taken(right) } else { taken(left) };
             *expr = null_beside(other);
         }
+        Expr::BinaryOp {
+            op:
+                BinaryOperator::PGRegexMatch
+                | BinaryOperator::PGRegexIMatch
+                | BinaryOperator::PGRegexNotMatch
+                | BinaryOperator::PGRegexNotIMatch,
+            right,
+            ..
+        } if is_any_text(right) => **right = text(ANY_TEXT),
         Expr::BinaryOp { left, op, right } => {
             let function = match op {
                 // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
