@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit, TimestampMicrosecondType,
+    TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
 use datafusion::error::{DataFusionError, Result};
@@ -59,9 +59,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: "epoch_ns",
             aliases: &[],
             arguments: 1..=1,
-            takes: |_| Ok(vec![micros()]),
+            takes: |types| match types {
+                [DataType::Timestamp(TimeUnit::Nanosecond, _)] => {
+                    Ok(vec![DataType::Timestamp(TimeUnit::Nanosecond, None)])
+                }
+                _ => Ok(vec![micros()]),
+            },
             returns: |_| Ok(DataType::Int64),
             compute: |arrays, _| {
+                if let Some(times) = arrays[0].as_primitive_opt::<TimestampNanosecondType>() {
+                    return Ok(Arc::new(times.unary::<_, Int64Type>(|nanoseconds| nanoseconds)));
+                }
                 let nanoseconds = |micros: i64| {
                     micros.checked_mul(1_000).ok_or_else(|| invalid("the time is beyond 64 bits of nanoseconds".into()))
                 };
