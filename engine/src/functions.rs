@@ -18,6 +18,7 @@ mod hex;
 mod intervals;
 mod json;
 mod json_changes;
+mod json_paths;
 mod json_rows;
 mod json_shape;
 mod list_choices;
@@ -27,6 +28,8 @@ mod maps;
 mod number_text;
 mod numbers;
 mod ordered_lists;
+mod parsed_times;
+mod rounding;
 mod row_hash;
 mod structs;
 mod text;
@@ -59,7 +62,7 @@ pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
 pub(crate) use intervals::DATE_PLUS_TIME;
-pub(crate) use json::JSON_MARK;
+pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
@@ -105,6 +108,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(wide_times::wide)
+        .map(rounding::of_all_digits)
         .map(bounded::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
@@ -123,6 +127,7 @@ pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
             checked_integers::functions(),
             json::functions(),
             json_changes::functions(),
+            json_paths::functions(),
             vectors::functions(),
             intervals::functions(),
             domains::functions(),

@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit, TimestampMicrosecondType,
+    TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
 use datafusion::error::{DataFusionError, Result};
@@ -59,9 +59,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: "epoch_ns",
             aliases: &[],
             arguments: 1..=1,
-            takes: |_| Ok(vec![micros()]),
+            takes: |types| match types {
+                [DataType::Timestamp(TimeUnit::Nanosecond, _)] => {
+                    Ok(vec![DataType::Timestamp(TimeUnit::Nanosecond, None)])
+                }
+                _ => Ok(vec![micros()]),
+            },
             returns: |_| Ok(DataType::Int64),
             compute: |arrays, _| {
+                if let Some(times) = arrays[0].as_primitive_opt::<TimestampNanosecondType>() {
+                    return Ok(Arc::new(times.unary::<_, Int64Type>(|nanoseconds| nanoseconds)));
+                }
                 let nanoseconds = |micros: i64| {
                     micros.checked_mul(1_000).ok_or_else(|| invalid("the time is beyond 64 bits of nanoseconds".into()))
                 };
@@ -416,7 +424,7 @@ fn made(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 }
 
 /// Returns the time zone of a name, in any case: `utc`, `europe/berlin`.
-fn zone_named(name: &str) -> Option<Tz> {
+pub(super) fn zone_named(name: &str) -> Option<Tz> {
     let capitals = |name: &str| {
         let mut is_first = true;
         let letter = |letter: char| {
@@ -428,6 +436,19 @@ fn zone_named(name: &str) -> Option<Tz> {
     };
     let found: Option<Tz> = name.parse().ok().or_else(|| name.to_ascii_uppercase().parse().ok());
     found.or_else(|| capitals(name).parse().ok())
+}
+
+/// Returns the instant, in UTC, at which clocks of a zone show a time: where they were set back, the later of two, as PostgreSQL; where
+/// they were set forward, as if they had not been.
+pub(super) fn instant_of(zone: Tz, time: &NaiveDateTime) -> NaiveDateTime {
+    match zone.from_local_datetime(time).latest() {
+        Some(instant) => instant.naive_utc(),
+        None => {
+            let before = *time - TimeDelta::hours(1);
+            let instant = zone.from_local_datetime(&before).earliest();
+            instant.map_or(*time, |instant| instant.naive_utc() + TimeDelta::hours(1))
+        }
+    }
 }
 
 /// A time without a zone is one of that zone and becomes an instant; an instant becomes the time there.
@@ -450,19 +471,7 @@ fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         };
         last = Some((name.to_owned(), zone));
         let time = moment(times.value(row))?;
-        let changed = if to_local {
-            zone.from_utc_datetime(&time).naive_local()
-        } else {
-            // Where a clock was set back, the later of two, as PostgreSQL; where it was set forward, as if it had not been.
-            match zone.from_local_datetime(&time).latest() {
-                Some(instant) => instant.naive_utc(),
-                None => {
-                    let before = time - TimeDelta::hours(1);
-                    let instant = zone.from_local_datetime(&before).earliest();
-                    instant.map_or(time, |instant| instant.naive_utc() + TimeDelta::hours(1))
-                }
-            }
-        };
+        let changed = if to_local { zone.from_utc_datetime(&time).naive_local() } else { instant_of(zone, &time) };
         values.push(Some(changed.and_utc().timestamp_micros()));
     }
     let array = TimestampMicrosecondArray::from(values);

@@ -17,6 +17,9 @@ use crate::type_names::sql_name;
 /// The one field of a struct whose value is JSON and no text.
 pub(crate) const JSON_MARK: &str = "__json";
 
+/// The function that returns JSON, and null for a text that is none.
+pub(crate) const TRY_JSON: &str = "try_json";
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     let part = |name, aliases, returns, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
@@ -113,6 +116,15 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             }
             _ => to_json(arrays, rows),
         }),
+        made(TRY_JSON, &[], 1..=1, |arrays, rows| match arrays[0].data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(&arrays[0], &DataType::Utf8)?;
+                let values = texts.as_string::<i32>().iter();
+                let values = values.map(|text| text.and_then(|text| parsed(text).ok()).map(|value| value.to_string()));
+                Ok(Arc::new(values.collect::<StringArray>()))
+            }
+            _ => to_json(arrays, rows),
+        }),
         made("to_json", &["to_jsonb", "row_to_json", "array_to_json"], 1..=1, to_json),
         made("json_array", &["json_build_array", "jsonb_build_array"], 0..=ANY_NUMBER, |arrays, rows| {
             let row = |row: usize| -> Result<Option<String>> {
@@ -167,6 +179,8 @@ pub(super) enum Step {
     Index(i64),
     /// A number within a pointer: a key of an object, and an index of an array.
     KeyOrIndex(String),
+    /// The place behind the last item of an array, where nothing is yet.
+    End,
 }
 
 pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> {
@@ -178,6 +192,7 @@ pub(super) fn step_into<'a>(value: &'a Value, step: &Step) -> Option<&'a Value> 
             items.get(usize::try_from(at).ok()?)
         }
         Step::KeyOrIndex(_) => step_into(value, &step.within(value)),
+        Step::End => None,
     }
 }
 
@@ -189,7 +204,7 @@ impl Step {
                 Ok(index) if value.is_array() => Step::Index(index),
                 _ => Step::Key(number.clone()),
             },
-            known @ (Step::Key(_) | Step::Index(_)) => known.clone(),
+            known @ (Step::Key(_) | Step::Index(_) | Step::End) => known.clone(),
         }
     }
 }
@@ -212,6 +227,11 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
             let index = inside[..end].trim();
             let from_end = index.strip_prefix('#');
             let index = from_end.unwrap_or(index);
+            if from_end.is_some() && matches!(index, "" | "-0") {
+                steps.push(Step::End);
+                rest = &inside[end + 1..];
+                continue;
+            }
             let quoted = index.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\'']));
             steps.push(match quoted {
                 Some(key) => Step::Key(key.to_owned()),
@@ -220,9 +240,9 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
             rest = &inside[end + 1..];
         } else if let Some(key) = rest.strip_prefix('.') {
             if let Some(quoted) = key.strip_prefix('"') {
-                let end = quoted.find('"').ok_or_else(wrong)?;
-                steps.push(Step::Key(quoted[..end].to_owned()));
-                rest = &quoted[end + 1..];
+                let (name, behind) = quoted_key(quoted).ok_or_else(wrong)?;
+                steps.push(Step::Key(name));
+                rest = behind;
                 continue;
             }
             let end = key.find(['.', '[']).unwrap_or(key.len());
@@ -236,6 +256,23 @@ pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
         }
     }
     Ok(steps)
+}
+
+/// Returns the key up to its closing quote, and what follows that; a backslash is before a quote or a backslash that is meant itself.
+fn quoted_key(quoted: &str) -> Option<(String, &str)> {
+    let mut key = String::new();
+    let mut characters = quoted.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((key, &quoted[at + 1..])),
+            '\\' => match characters.next()? {
+                (_, escaped @ ('"' | '\\')) => key.push(escaped),
+                (_, other) => key.extend(['\\', other]),
+            },
+            other => key.push(other),
+        }
+    }
+    None
 }
 
 /// Finds the part that the second argument names, or the whole, and computes something of it: `Ok(None)` where there is no
@@ -423,6 +460,7 @@ mod tests {
         assert_eq!(steps_of("$[-1].\"a.b\"").unwrap(), [Step::Index(-1), key("a.b")]);
         assert_eq!(steps_of("/a/0").unwrap(), [key("a"), Step::KeyOrIndex("0".to_owned())]);
         assert_eq!(steps_of("a.b").unwrap(), [key("a.b")]);
+        assert_eq!(steps_of(r#"$."a\"b"."c\\"[#]"#).unwrap(), [key("a\"b"), key("c\\"), Step::End]);
         for wrong in ["$a", "$.", "$[x", "$.*", "$[*]"] {
             assert!(steps_of(wrong).is_err(), "{wrong}");
         }

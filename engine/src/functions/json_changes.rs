@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::definition::{Definition, invalid, unfit};
 use super::json::{as_text, parsed, step_into, steps_of};
+use super::json_paths::{PathChange, changed_at};
 use crate::type_names::sql_name;
 
 /// Returns the functions of this file.
@@ -225,13 +226,27 @@ enum JsonPlace {
 }
 
 fn placed(arrays: &[ArrayRef], row: usize, mut value: Value, place: JsonPlace) -> Result<Value> {
-    let path = texts_of(&arrays[1], row)?;
     let new = match place {
         JsonPlace::Nowhere => Value::Null,
         JsonPlace::At | JsonPlace::Before => parsed(arrays[2].as_string::<i32>().value(row))?,
     };
     // `create_if_missing` of jsonb_set, and `insert_after` of jsonb_insert.
     let flag = arrays.get(3).map(|array| array.as_boolean().value(row));
+    if let Some(path) = path_of_duckdb(&arrays[1], row) {
+        let change = match (place, flag) {
+            (JsonPlace::At, Some(false)) => PathChange::Replace,
+            (JsonPlace::At, _) => PathChange::Set,
+            (JsonPlace::Before, None) => PathChange::Insert,
+            (JsonPlace::Before, Some(_)) => {
+                return Err(invalid(format!(
+                    "with a fourth argument a path is an array, not `{path}`: ARRAY['a', '0']"
+                )));
+            }
+            (JsonPlace::Nowhere, _) => PathChange::Remove,
+        };
+        return Ok(changed_at(value, path, &new, change)?.unwrap_or_default());
+    }
+    let path = texts_of(&arrays[1], row)?;
     let Some((last, parents)) = path.split_last() else { return Ok(value) };
     let mut parent = &mut value;
     for key in parents {
@@ -251,7 +266,7 @@ fn placed(arrays: &[ArrayRef], row: usize, mut value: Value, place: JsonPlace) -
     match parent {
         Value::Object(members) => match place {
             JsonPlace::Nowhere => {
-                members.remove(last);
+                members.shift_remove(last);
             }
             JsonPlace::Before if members.contains_key(last) => {
                 return Err(invalid(format!("there is a key `{last}` already; write jsonb_set(json, path, value)")));
@@ -286,6 +301,12 @@ fn placed(arrays: &[ArrayRef], row: usize, mut value: Value, place: JsonPlace) -
 fn place_of(index: i64, length: usize) -> Option<usize> {
     let at = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
     usize::try_from(at).ok()
+}
+
+/// Returns a path that is written as DuckDB's: `$.a[0]`, `/a/0` or a key, and none of PostgreSQL's `{a,0}`.
+fn path_of_duckdb(array: &ArrayRef, row: usize) -> Option<&str> {
+    let path = array.as_string_opt::<i32>()?.value(row);
+    (!path.trim_start().starts_with('{')).then_some(path)
 }
 
 /// Returns the texts of a list, or of PostgreSQL's `{a,b}`.

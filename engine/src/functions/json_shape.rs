@@ -180,13 +180,7 @@ fn merge_patch(target: &mut Value, patch: Value) {
 
 /// Returns whether a document has another anywhere inside.
 fn contains(haystack: &Value, needle: &Value) -> bool {
-    let is_here = match (haystack, needle) {
-        (Value::Array(all), Value::Array(wanted)) => {
-            wanted.iter().all(|one| all.iter().any(|item| contains_at(item, one)))
-        }
-        _ => contains_at(haystack, needle),
-    };
-    is_here
+    contains_at(haystack, needle)
         || match haystack {
             Value::Array(items) => items.iter().any(|item| contains(item, needle)),
             Value::Object(members) => members.values().any(|value| contains(value, needle)),
@@ -198,6 +192,9 @@ fn contains_at(value: &Value, needle: &Value) -> bool {
     match (value, needle) {
         (Value::Object(own), Value::Object(wanted)) => {
             wanted.iter().all(|(key, value)| own.get(key).is_some_and(|found| contains_at(found, value)))
+        }
+        (Value::Array(all), Value::Array(wanted)) => {
+            wanted.iter().all(|one| all.iter().any(|item| contains_at(item, one)))
         }
         (left, right) => left == right,
     }

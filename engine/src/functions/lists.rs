@@ -55,6 +55,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         returns: |_| Ok(DataType::Boolean),
         compute,
     };
+    let bits = |name, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases: &[],
+        arguments: 1..=1,
+        takes: |types| match element_type(&any_list(types)?) {
+            element if element.is_integer() || element.is_null() => list_of(types, DataType::Int64),
+            other => Err(unfit(format!("a list of integers is needed, not of {}", sql_name(&other)))),
+        },
+        returns: |_| Ok(DataType::Int64),
+        compute,
+    };
     let definitions = [
         Definition {
             name: "list_sum",
@@ -112,6 +123,16 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 (values.len() > 3 && spread > 0.0).then_some(factor * ((count + 1.0) * excess + 6.0))
             })
         }),
+        number("list_kurtosis_pop", &["array_kurtosis_pop"], |arrays, rows| {
+            numbers(arrays, rows, |values| {
+                let spread = variance(values, 0)?;
+                let excess = moment_of(values, 4)? / spread.powi(2) - 3.0;
+                (values.len() > 1 && spread > 0.0).then_some(excess)
+            })
+        }),
+        bits("list_bit_and", |arrays, _| folded(arrays, |left, right| left & right)),
+        bits("list_bit_or", |arrays, _| folded(arrays, |left, right| left | right)),
+        bits("list_bit_xor", |arrays, _| folded(arrays, |left, right| left ^ right)),
         Definition {
             name: "list_entropy",
             aliases: &["array_entropy"],
@@ -231,6 +252,13 @@ fn numbers(arrays: &[ArrayRef], rows: usize, of: fn(&mut Vec<f64>) -> Option<f64
         results.push(if values.is_empty() { None } else { of(&mut values) });
     }
     Ok(Arc::new(Float64Array::from(results)))
+}
+
+/// Joins the integers of each list that are not null; null where there is none.
+fn folded(arrays: &[ArrayRef], join: fn(i64, i64) -> i64) -> Result<ArrayRef> {
+    let of_list =
+        |list: Option<ArrayRef>| list.and_then(|list| list.as_primitive::<Int64Type>().iter().flatten().reduce(join));
+    Ok(Arc::new(lists(&arrays[0]).map(of_list).collect::<Int64Array>()))
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

@@ -283,8 +283,17 @@ fn extract_all(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             lists.append(false);
             continue;
         };
-        for captures in patterns.get(call.pattern, call.options)?.captures_iter(call.text) {
+        let regex = patterns.get(call.pattern, call.options)?;
+        let mut from = 0;
+        // Nothing may match right behind a match, as in RE2 and PCRE; the iterator of `regex` leaves that out.
+        while let Some(captures) = regex.captures_at(call.text, from) {
             lists.values().append_option(captures.get(call.group).map(|group| group.as_str()));
+            let Some(whole) = captures.get(0) else { break };
+            let next = call.text[whole.end()..].chars().next().map_or(1, char::len_utf8);
+            from = if whole.is_empty() { whole.end() + next } else { whole.end() };
+            if from > call.text.len() {
+                break;
+            }
         }
         lists.append(true);
     }

@@ -4,16 +4,17 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, TimestampMicrosecondType};
-use chrono::format::{Fixed, Item, Parsed, StrftimeItems, parse};
-use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
+use chrono::format::{Fixed, Item, StrftimeItems};
+use chrono::{Datelike, NaiveDateTime, Timelike};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::dates::{day_from_sunday, micros, moment};
 use super::definition::{Definition, invalid, texts};
 use super::number_text::{ShownNumber, number_text};
+use super::parsed_times::times;
 
 /// The longest pattern, and the longest text that is made of one.
 const MAX_PATTERN: usize = 1_000;
@@ -152,7 +153,7 @@ fn c_pattern(pattern: &str) -> Result<Formatter> {
     }))
 }
 
-fn items(pattern: &str) -> Result<Vec<Item<'static>>> {
+pub(super) fn items(pattern: &str) -> Result<Vec<Item<'static>>> {
     let mut translated = String::with_capacity(pattern.len());
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {
@@ -357,77 +358,4 @@ fn numbers(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         texts.push(if is_null { None } else { Some(number_text(number(row), patterns.value(row))?) });
     }
     Ok(Arc::new(StringArray::from(texts)))
-}
-
-fn times(arrays: &[ArrayRef], rows: usize, null_where_wrong: bool) -> Result<ArrayRef> {
-    let texts = arrays[0].as_string::<i32>();
-    let mut known: Vec<(String, Vec<Item<'static>>)> = Vec::new();
-    let mut values = Vec::with_capacity(rows);
-    for row in 0..rows {
-        let patterns: Vec<String> = match arrays[1].data_type() {
-            DataType::List(_) => {
-                let list = arrays[1].as_list::<i32>();
-                match list.is_null(row) {
-                    true => Vec::new(),
-                    false => list.value(row).as_string::<i32>().iter().flatten().map(str::to_owned).collect(),
-                }
-            }
-            _ if arrays[1].is_null(row) => Vec::new(),
-            _ => vec![arrays[1].as_string::<i32>().value(row).to_owned()],
-        };
-        if texts.is_null(row) || patterns.is_empty() {
-            values.push(None);
-            continue;
-        }
-        let mut found = None;
-        for pattern in &patterns {
-            if !known.iter().any(|(text, _)| text == pattern) {
-                known.clear();
-                known.push((pattern.clone(), items(pattern)?));
-            }
-            let read = known.iter().find(|(text, _)| text == pattern);
-            found = found.or_else(|| read.and_then(|(_, items)| time_of(texts.value(row), items)));
-        }
-        if found.is_none() && !null_where_wrong {
-            let message = format!("`{}` is not a time of the pattern `{}`", texts.value(row), patterns.join("` or `"));
-            return Err(invalid(message));
-        }
-        values.push(found.map(|time| time.and_utc().timestamp_micros()));
-    }
-    Ok(Arc::new(TimestampMicrosecondArray::from(values)))
-}
-
-/// Returns the time in a text; what the pattern does not name is the first there is.
-fn time_of(text: &str, items: &[Item<'static>]) -> Option<NaiveDateTime> {
-    let mut parsed = Parsed::new();
-    parse(&mut parsed, text, items.iter()).ok()?;
-    if let Some(seconds) = parsed.timestamp() {
-        return chrono::DateTime::from_timestamp(seconds, parsed.nanosecond().unwrap_or(0))
-            .map(|time| time.naive_utc());
-    }
-    let has_year = parsed.year().is_some() || parsed.year_mod_100().is_some() || parsed.isoyear().is_some();
-    if !has_year {
-        parsed.set_year(1900).ok()?;
-    }
-    let other_day = parsed.ordinal().is_some() || parsed.isoweek().is_some() || parsed.week_from_sun().is_some();
-    if !other_day {
-        if parsed.month().is_none() {
-            parsed.set_month(1).ok()?;
-        }
-        if parsed.day().is_none() {
-            parsed.set_day(1).ok()?;
-        }
-    }
-    let date = parsed.to_naive_date().ok()?;
-    // An hour of twelve without its half of the day is the hour that it says, as in DuckDB: 12 is noon.
-    if let (None, Some(hour)) = (parsed.hour_div_12(), parsed.hour_mod_12()) {
-        parsed.set_ampm(hour == 0).ok()?;
-    }
-    let has_time = parsed.hour_div_12().is_some() || parsed.hour_mod_12().is_some();
-    if has_time && parsed.minute().is_none() {
-        parsed.set_minute(0).ok()?;
-    }
-    let time = if has_time { parsed.to_naive_time().ok()? } else { NaiveTime::MIN };
-    let offset = chrono::TimeDelta::seconds(i64::from(parsed.offset().unwrap_or(0)));
-    date.and_time(time).checked_sub_signed(offset)
 }

@@ -12,6 +12,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, GenericListArray, Int64Array, MapArray,
     OffsetSizeTrait, StringArray, StructArray,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
@@ -59,6 +60,8 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::Map(from, was_sorted), DataType::Map(to, is_sorted)) => {
             (*was_sorted && !is_sorted) || fields_differ(from, to)
         }
+        // Arrow's cast takes the lists of a part of an array for those that the array begins with.
+        (DataType::List(_) | DataType::LargeList(_), DataType::FixedSizeList(_, _)) => true,
         (from, to) => match (list_item(from), list_item(to)) {
             (Some(from), Some(to)) => fields_differ(from, to),
             _ => false,
@@ -259,11 +262,17 @@ fn prepared_list<O: OffsetSizeTrait>(
     to: &DataType,
     is_try: bool,
 ) -> Result<ArrayRef, ArrowError> {
-    let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
+    let Some(to_item) = list_item(to) else { return Ok(Arc::clone(array)) };
     let list = array.as_list::<O>();
-    let values = prepared(list.values(), to.data_type(), is_try)?;
+    let (mut offsets, mut values) = (list.offsets().clone(), Arc::clone(list.values()));
+    if let (DataType::FixedSizeList(_, _), Some(first), Some(last)) = (to, offsets.first(), offsets.last()) {
+        let (first, last) = (*first, *last);
+        values = values.slice(first.as_usize(), (last - first).as_usize());
+        offsets = OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect());
+    }
+    let values = prepared(&values, to_item.data_type(), is_try)?;
     let item = as_nullable(item, values.data_type());
-    Ok(Arc::new(GenericListArray::<O>::try_new(item, list.offsets().clone(), values, list.nulls().cloned())?))
+    Ok(Arc::new(GenericListArray::<O>::try_new(item, offsets, values, list.nulls().cloned())?))
 }
 
 fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool) -> Result<ArrayRef, ArrowError> {

@@ -11,6 +11,7 @@ use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window};
 use crate::error::{EngineError, Result};
 
@@ -34,6 +35,18 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let escape = Expr::Value(escape.clone());
             let matches = call("ilike_escape", vec![taken(value), taken(pattern), escape]);
             *expr = not_if(*negated, matches);
+        }
+        // DataFusion has a value that is not found among others and a null for none of them, and not for unknown.
+        Expr::AnyOp { right, .. } if may_have_nulls(right) => {
+            let list = right.as_ref().clone();
+            let unknown = "$1 OR CASE WHEN list_count($2) < len($2) THEN NULL ELSE false END";
+            *expr = Expr::Nested(Box::new(parsed_form(unknown, &[taken(expr), list])?));
+        }
+        // The planner computes the value for each end, so that each would be compared with another one.
+        Expr::Between { expr: value, negated, low, high } if calls_volatile(value) => {
+            let not = if *negated { "NOT " } else { "" };
+            let meaning = format!("array_any_match(make_array($1), __value -> __value {not}BETWEEN $2 AND $3)");
+            *expr = parsed_form(&meaning, &[taken(value), taken(low), taken(high)])?;
         }
         Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } => {
             let written = match name.as_str() {
@@ -124,6 +137,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 DateTimeField::Julian => "julian",
                 DateTimeField::Custom(name) => match name.value.to_lowercase().as_str() {
                     "era" => "era",
+                    "weekday" => "weekday",
                     "yearweek" => "yearweek",
                     "century" | "centuries" => "century",
                     "decade" | "decades" => "decade",
@@ -157,6 +171,20 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns whether what ANY looks through is a list in which a null may be. Of a parameter that is not looked into.
+fn may_have_nulls(list: &Expr) -> bool {
+    match list {
+        Expr::Subquery(_) | Expr::Value(_) => false,
+        Expr::Nested(inner) => may_have_nulls(inner),
+        Expr::Array(array) => array.elem.iter().any(|item| match item {
+            Expr::Value(ValueWithSpan { value, .. }) => matches!(value, Value::Null),
+            Expr::UnaryOp { .. } | Expr::TypedString(_) => false,
+            _ => true,
+        }),
+        _ => true,
+    }
 }
 
 /// The most patterns of one LIKE ANY: each makes its condition a level deeper.

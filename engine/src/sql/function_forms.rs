@@ -20,10 +20,11 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::dialect::SqlDialect;
 use super::shorthand::{call, number, text};
 use super::syntax::{any_expr, count_nodes};
+use super::volatile_queries::calls_volatile;
 use crate::error::{EngineError, Result};
 
 pub(super) use json_values::makes_json;
-pub(super) use more_forms::has_wildcard;
+pub(super) use more_forms::{ANY_TEXT, has_wildcard, is_any_text};
 pub(super) use table::{is_aggregate, is_aggregate_form};
 
 /// The most nodes of arguments that a form may repeat: nested calls double them each time.
@@ -78,6 +79,12 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     let Some((meaning, repeats)) = PARSED.get(&(name.as_str(), arguments.len())) else { return Ok(()) };
     if *repeats && count_nodes(&arguments) > MAX_REPEATED_NODES {
         return Err(EngineError::too_deep());
+    }
+    if *repeats && !is_aggregate_form(&name) && arguments.iter().any(calls_volatile) {
+        return Err(EngineError::Unsupported {
+            what: format!("{name} of a value that is another one each time, such as random(),"),
+            hint: format!("select the value in a subquery: SELECT {name}(x) FROM (SELECT random() AS x FROM ...)"),
+        });
     }
     let mut written = meaning.clone();
     let mut filling = Filling { arguments: &arguments };
@@ -255,11 +262,8 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("array_extract" | "list_extract" | "list_element", Some([value, position])) => {
             Some(filled(parse("($1)[$2]")?, &[value.clone(), position.clone()]))
         }
-        // A text that is written out has no type of lists.
-        (
-            "array_slice" | "list_slice",
-            Some(parts @ [Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }), _, _]),
-        ) => Some(filled(parse("($1)[$2:$3]")?, parts)),
+        // Also of texts, as the subscript is.
+        ("array_slice" | "list_slice", Some(parts @ [_, _, _])) => Some(filled(parse("($1)[$2:$3]")?, parts)),
         ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {
@@ -365,8 +369,18 @@ fn is_null(expr: &Expr) -> bool {
 
 /// `date_part('century', t)`, of a part that is a function and not one of DataFusion's parts.
 fn date_part(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
-    const FUNCTIONS: [&str; 8] =
-        ["century", "decade", "millennium", "era", "yearweek", "julian", "isoyear", "dayofyear"];
+    const FUNCTIONS: [&str; 10] = [
+        "century",
+        "decade",
+        "millennium",
+        "era",
+        "yearweek",
+        "julian",
+        "isoyear",
+        "dayofyear",
+        "weekday",
+        "weekofyear",
+    ];
     let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(part), .. }) = part else { return Ok(None) };
     let part = part.to_lowercase();
     if !FUNCTIONS.contains(&part.as_str()) {

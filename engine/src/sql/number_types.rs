@@ -17,7 +17,10 @@ use datafusion::logical_expr::{
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
+use super::struct_types::common_struct;
+use crate::error::EngineError;
 use crate::functions::{QUOTIENT, value_conversion};
+use crate::type_names::sql_name;
 
 /// The functions whose arguments have one type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "make_array"];
@@ -50,7 +53,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
                 ),
                 _ => false,
             };
-            meets(*op) && !is_plain(left) && !is_plain(right)
+            is_bitwise(*op) || (meets(*op) && !is_plain(left) && !is_plain(right))
         }
         Expr::Between(_) | Expr::InList(_) | Expr::Case(_) | Expr::Negative(_) => true,
         Expr::ScalarFunction(call) => {
@@ -67,6 +70,19 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
 /// Returns the expression with its numbers of types that meet without loss.
 pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
+        // DataFusion cuts their fractions off, and what is beyond 64 bits.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_bitwise(op) => {
+            for side in [&left, &right] {
+                if let Ok(found) = side.get_type(schema)
+                    && (found.is_decimal() || found.is_floating())
+                {
+                    let message =
+                        format!("`{op}` takes integers, not {}; write CAST(value AS BIGINT)", sql_name(&found));
+                    return Err(EngineError::Plan { message }.into());
+                }
+            }
+            Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if meets(op) => {
             let types = (met_type(&left, schema), met_type(&right, schema));
             let (Ok(left_type), Ok(right_type)) = types else {
@@ -323,6 +339,17 @@ fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<A
 }
 
 /// Whether an operator's operands are brought to one type.
+fn is_bitwise(op: Operator) -> bool {
+    matches!(
+        op,
+        Operator::BitwiseAnd
+            | Operator::BitwiseOr
+            | Operator::BitwiseXor
+            | Operator::BitwiseShiftLeft
+            | Operator::BitwiseShiftRight
+    )
+}
+
 fn meets(op: Operator) -> bool {
     op.is_numerical_operators() || compares(op)
 }
@@ -381,13 +408,14 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
 
 /// Returns the type in which values meet, where it is not the one that DataFusion takes.
 fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    float_beside_decimals(types).or_else(|| time_beside_dates(types))
+    float_beside_decimals(types).or_else(|| time_beside_dates(types)).or_else(|| common_struct(types))
 }
 
 /// Returns whether values of a type become those of the type in which they meet others.
 fn gives_way(found: &DataType, common: &DataType) -> bool {
     match common {
         DataType::Timestamp(_, _) => is_date(found),
+        DataType::Struct(_) => matches!(found, DataType::Struct(_)) && found != common,
         _ => found.is_decimal(),
     }
 }

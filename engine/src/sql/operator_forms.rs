@@ -7,10 +7,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::expression_forms::write_out_form;
-use super::function_forms::{self, has_wildcard};
+use super::function_forms::{self, ANY_TEXT, has_wildcard, is_any_text};
 use super::marks;
 use super::shorthand::{call, number, plain, query_of, select_star, taken, text};
 use crate::error::{EngineError, Result};
+use crate::functions::TRY_JSON;
 
 /// Writes out an operator that is a function; others stay as they are. Errors: `sql_plan_error`.
 pub(super) fn operators(expr: &mut Expr) -> Result<()> {
@@ -40,6 +41,15 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             let other = if is_null(left) { taken(right) } else { taken(left) };
             *expr = null_beside(other);
         }
+        Expr::BinaryOp {
+            op:
+                BinaryOperator::PGRegexMatch
+                | BinaryOperator::PGRegexIMatch
+                | BinaryOperator::PGRegexNotMatch
+                | BinaryOperator::PGRegexNotIMatch,
+            right,
+            ..
+        } if is_any_text(right) => **right = text(ANY_TEXT),
         Expr::BinaryOp { left, op, right } => {
             let function = match op {
                 // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
@@ -139,6 +149,14 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             ..
         } => {
             *expr = call("json", vec![std::mem::replace(operand.as_mut(), nothing())]);
+        }
+        Expr::Cast {
+            kind: CastKind::TryCast | CastKind::SafeCast,
+            expr: operand,
+            data_type: DataType::JSON | DataType::JSONB,
+            ..
+        } => {
+            *expr = call(TRY_JSON, vec![std::mem::replace(operand.as_mut(), nothing())]);
         }
         Expr::Value(value) => {
             if let Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) = &value.value {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, ObjectNamePart, Query, TableFactor, Visit, Visitor};
 
 use super::marks;
+use super::syntax::any_expr;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -80,6 +81,11 @@ fn is_volatile(query: &Query) -> bool {
         }
     }
     query.visit(&mut VolatileFinder).is_break()
+}
+
+/// Returns whether an expression has another value in each call.
+pub(super) fn calls_volatile(expr: &Expr) -> bool {
+    any_expr(expr, |part| matches!(part, Expr::Function(function) if is_one_of(&function.name, &FUNCTIONS)))
 }
 
 fn is_one_of(name: &ObjectName, names: &[&str]) -> bool {

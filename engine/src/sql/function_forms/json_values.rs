@@ -30,8 +30,9 @@ const MAKING: [&str; 18] = [
     "jsonb_agg_strict",
 ];
 /// Other functions whose result is JSON.
-const RETURNING: [&str; 12] = [
+const RETURNING: [&str; 15] = [
     "json",
+    "try_json",
     "json_extract",
     "json_extract_path",
     "json_merge_patch",
@@ -43,6 +44,8 @@ const RETURNING: [&str; 12] = [
     "json_insert",
     "jsonb_insert",
     "json_strip_nulls",
+    "json_remove",
+    "json_replace",
 ];
 /// How the aggregates begin that are written out already.
 const AGGREGATES: [&str; 2] =

@@ -10,6 +10,8 @@ use super::time_patterns::parsed_time;
 use super::{call, filled, parse};
 use crate::error::{EngineError, Result};
 
+/// The pattern of any text, so that it is one of a null too, which is unknown.
+pub(in crate::sql) const ANY_TEXT: &str = "(?:.*)";
 /// The most lists within each other that `unnest` takes apart.
 const MAX_DEPTH: u64 = 16;
 
@@ -66,6 +68,9 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
                 hint: "write json_object('key', value, ...)".into(),
             });
         }
+        ("regexp_matches" | "regexp_like", Some([value, pattern, options @ ..])) => {
+            regexp_like(value, pattern, options)
+        }
         ("row_to_json" | "to_json" | "to_jsonb", Some([value])) => {
             named_row(value).map(|row| call("to_json", vec![row]))
         }
@@ -89,6 +94,22 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
         }
         _ => None,
     })
+}
+
+/// Whether a text matches a pattern. Of `.*` DataFusion 54 says of a null that it does not, and `c` is no option to it: the default.
+fn regexp_like(value: &Expr, pattern: &Expr, options: &[Expr]) -> Option<Expr> {
+    let is_default = |options: &[Expr]| matches!(options, [one] if text_of(one) == Some("c"));
+    if !is_default(options) && !is_any_text(pattern) {
+        return None;
+    }
+    let pattern = if is_any_text(pattern) { super::text(ANY_TEXT) } else { pattern.clone() };
+    let rest: &[Expr] = if is_default(options) { &[] } else { options };
+    Some(call("regexp_like", [value.clone(), pattern].into_iter().chain(rest.iter().cloned()).collect()))
+}
+
+/// Returns whether a pattern is the one that DataFusion takes for `IS NOT NULL`.
+pub(in crate::sql) fn is_any_text(pattern: &Expr) -> bool {
+    text_of(pattern) == Some(".*")
 }
 
 /// Whether an expression is an interval as it is written.
