@@ -80,10 +80,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["nextafter"], "x + 1e-15 * abs(x)"),
         (&["setseed"], "TABLESAMPLE ... REPEATABLE (seed), or an order by md5(key)"),
         (&["random_normal"], "sqrt(-2 * ln(random())) * cos(2 * pi() * random())"),
-        (
-            &["justify_days", "justify_hours", "justify_interval", "normalized_interval"],
-            "to_days(n) + to_hours(n) with the parts of date_part",
-        ),
+        (&["normalized_interval"], "justify_interval(interval)"),
         (&["timeofday"], "CAST(now() AS VARCHAR)"),
         (&["timezone_hour", "timezone_minute"], "0: instants are shown in UTC"),
         (&["pg_size_pretty"], "format_bytes(bytes)"),
