@@ -2,7 +2,7 @@
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else, and `predicate_subqueries`, `percent_limits`, `unnamed_subqueries`, `unnest_joins` and `ordinality`; `file_requests`, the files that stand for tables, and
 //! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match` and `graph_joins`, `hybrid_search`,
-//! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
+//! `table_functions`, `json_records`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_names`, what columns without an alias are called; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
@@ -51,6 +51,7 @@ mod integer_overflow;
 mod interval_texts;
 pub(crate) mod json_columns;
 mod json_operators;
+mod json_records;
 mod json_tables;
 pub(crate) mod kept_plans;
 mod lambda_fields;

@@ -142,12 +142,12 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["test_all_types"], "SELECT of the types' literals"),
         (&["json_serialize_sql", "json_deserialize_sql"], "EXPLAIN query"),
         (
-            &["json_populate_record", "jsonb_populate_record", "json_to_record", "jsonb_to_record"],
-            "from_json(json, '{\"a\": \"INTEGER\"}')",
+            &["json_populate_record", "jsonb_populate_record"],
+            "json_to_record(json) AS t(a INTEGER) in FROM",
         ),
         (
-            &["json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset"],
-            "from_json(value, '{\"a\": \"INTEGER\"}') over json_array_elements(json)",
+            &["json_populate_recordset", "jsonb_populate_recordset"],
+            "json_to_recordset(json) AS t(a INTEGER) in FROM",
         ),
         (&["jsonb_object"], "json_object('key', value)"),
         (
