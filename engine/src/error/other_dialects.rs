@@ -141,14 +141,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["duckdb_settings", "pg_settings"], "SHOW ALL"),
         (&["test_all_types"], "SELECT of the types' literals"),
         (&["json_serialize_sql", "json_deserialize_sql"], "EXPLAIN query"),
-        (
-            &["json_populate_record", "jsonb_populate_record"],
-            "json_to_record(json) AS t(a INTEGER) in FROM",
-        ),
-        (
-            &["json_populate_recordset", "jsonb_populate_recordset"],
-            "json_to_recordset(json) AS t(a INTEGER) in FROM",
-        ),
+        (&["json_populate_record", "jsonb_populate_record"], "json_to_record(json) AS t(a INTEGER) in FROM"),
+        (&["json_populate_recordset", "jsonb_populate_recordset"], "json_to_recordset(json) AS t(a INTEGER) in FROM"),
         (&["jsonb_object"], "json_object('key', value)"),
         (
             &[
