@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 use super::field_access::own_call;
 use crate::error::EngineError;
 use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
+use crate::type_names::sql_name;
 
 /// Returns whether an expression may compare such times or take parts of them.
 pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
@@ -82,7 +83,8 @@ pub(super) fn compares(op: Operator) -> bool {
     )
 }
 
-/// A number beside the dates of a RANGE frame counts days; beside instants it says nothing. Errors: `sql_plan_error`.
+/// A number beside the dates of a RANGE frame counts days; beside instants it says nothing, and other values have no distances.
+/// Errors: `sql_plan_error`.
 fn with_days(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let frame = &mut call.params.window_frame;
     let order = call.params.order_by.first().and_then(|sort| sort.expr.get_type(schema).ok());
@@ -92,6 +94,16 @@ fn with_days(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transfo
     let mut changed = false;
     for bound in [&mut frame.start_bound, &mut frame.end_bound] {
         let (WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)) = bound else { continue };
+        // A null is UNBOUNDED.
+        if value.is_null() {
+            continue;
+        }
+        if let Some(instead) = without_distances(&order) {
+            let found = sql_name(&order);
+            let message =
+                format!("a RANGE with an offset is over numbers, dates or timestamps, not {found}; write {instead}");
+            return Err(EngineError::Plan { message }.into());
+        }
         let Some(days) = whole_number(value) else { continue };
         match order {
             DataType::Date32 | DataType::Date64 => {
@@ -106,6 +118,17 @@ fn with_days(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transfo
         }
     }
     Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
+}
+
+/// Returns what to write in the place of a frame with distances between values of a type that has none here.
+fn without_distances(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) | DataType::Duration(_) => {
+            Some("ORDER BY epoch(value) and a number of seconds")
+        }
+        found if found.is_numeric() || found.is_temporal() || found.is_null() => None,
+        _ => Some("ROWS or GROUPS, or cast the value in ORDER BY"),
+    }
 }
 
 fn whole_number(value: &ScalarValue) -> Option<i32> {
