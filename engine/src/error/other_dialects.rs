@@ -5,6 +5,7 @@ pub(super) fn call_of_keyword(column: &str) -> Option<&'static str> {
     match column.to_lowercase().as_str() {
         "localtime" => Some("localtime()"),
         "localtimestamp" => Some("localtimestamp()"),
+        "user" => Some("current_user"),
         "sysdate" | "systimestamp" => Some("now()"),
         _ => None,
     }
