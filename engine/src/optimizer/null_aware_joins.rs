@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use datafusion::common::{JoinType, NullEquality};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Filter, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
