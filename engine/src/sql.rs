@@ -2,11 +2,11 @@
 //! which refuses what is parsed and not planned; `shorthand`, `collations`, `unary_minus` and `function_forms`, which write out what
 //! is short for something else, and `predicate_subqueries`, `percent_limits`, `unnamed_subqueries`, `unnest_joins` and `ordinality`; `file_requests`, the files that stand for tables, and
 //! `pivot_requests`, pivots whose values are to be found; `graph_functions`, `graph_match` and `graph_joins`, `hybrid_search`,
-//! `table_functions`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
+//! `table_functions`, `json_records`, `json_tables` and `relation_folding`, which rewrite a syntax tree before its names are
 //! resolved; `expansion`, which writes out what stands for columns; `relations`, which plans samples, pivots and the
 //! like; `column_names`, what columns without an alias are called; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
-//! `computed_groups`, `date_arithmetic`, `integer_overflow`, `value_casts`, `time_comparisons`, `nested_order`, `unique_keys`, `foreign_keys`, `sort_orders`, `series`, `show` and `show_functions`; `session_settings`,
+//! `computed_groups`, `date_arithmetic`, `integer_overflow`, `value_casts`, `time_comparisons`, `range_frames`, `nested_order`, `unique_keys`, `foreign_keys`, `sort_orders`, `series`, `show` and `show_functions`; `session_settings`,
 //! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
 //! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
@@ -51,6 +51,7 @@ mod integer_overflow;
 mod interval_texts;
 pub(crate) mod json_columns;
 mod json_operators;
+mod json_records;
 mod json_tables;
 pub(crate) mod kept_plans;
 mod lambda_fields;
@@ -77,6 +78,7 @@ mod policy_columns;
 pub(crate) mod policy_statement;
 mod predicate_subqueries;
 mod qualify;
+mod range_frames;
 mod recursive_types;
 mod relation_folding;
 mod relations;

@@ -5,6 +5,7 @@ pub(super) fn call_of_keyword(column: &str) -> Option<&'static str> {
     match column.to_lowercase().as_str() {
         "localtime" => Some("localtime()"),
         "localtimestamp" => Some("localtimestamp()"),
+        "user" => Some("current_user"),
         "sysdate" | "systimestamp" => Some("now()"),
         _ => None,
     }
@@ -80,10 +81,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["nextafter"], "x + 1e-15 * abs(x)"),
         (&["setseed"], "TABLESAMPLE ... REPEATABLE (seed), or an order by md5(key)"),
         (&["random_normal"], "sqrt(-2 * ln(random())) * cos(2 * pi() * random())"),
-        (
-            &["justify_days", "justify_hours", "justify_interval", "normalized_interval"],
-            "to_days(n) + to_hours(n) with the parts of date_part",
-        ),
+        (&["normalized_interval"], "justify_interval(interval)"),
         (&["timeofday"], "CAST(now() AS VARCHAR)"),
         (&["timezone_hour", "timezone_minute"], "0: instants are shown in UTC"),
         (&["pg_size_pretty"], "format_bytes(bytes)"),
@@ -144,14 +142,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["duckdb_settings", "pg_settings"], "SHOW ALL"),
         (&["test_all_types"], "SELECT of the types' literals"),
         (&["json_serialize_sql", "json_deserialize_sql"], "EXPLAIN query"),
-        (
-            &["json_populate_record", "jsonb_populate_record", "json_to_record", "jsonb_to_record"],
-            "from_json(json, '{\"a\": \"INTEGER\"}')",
-        ),
-        (
-            &["json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset"],
-            "from_json(value, '{\"a\": \"INTEGER\"}') over json_array_elements(json)",
-        ),
+        (&["json_populate_record", "jsonb_populate_record"], "json_to_record(json) AS t(a INTEGER) in FROM"),
+        (&["json_populate_recordset", "jsonb_populate_recordset"], "json_to_recordset(json) AS t(a INTEGER) in FROM"),
         (&["jsonb_object"], "json_object('key', value)"),
         (
             &[

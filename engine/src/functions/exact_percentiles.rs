@@ -30,7 +30,7 @@ impl AggregateOverride for WholeWeights {
     fn accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let fraction = fraction_of(&args);
         let inner = inner.accumulator(args)?;
-        Ok(with_fraction(fraction, inner))
+        Ok(with_fraction(fraction, inner, true))
     }
 
     fn groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -43,9 +43,9 @@ impl AggregateOverride for WholeWeights {
     }
 
     fn sliding_accumulator(&self, inner: &Arc<AggregateUDF>, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let fraction = fraction_of(&args);
+        let (fraction, is_distinct) = (fraction_of(&args), args.is_distinct);
         let inner = inner.create_sliding_accumulator(args)?;
-        Ok(with_fraction(fraction, inner))
+        Ok(with_fraction(fraction, inner, !is_distinct))
     }
 }
 
@@ -61,9 +61,9 @@ fn fraction_of(args: &AccumulatorArgs) -> Option<f64> {
     Some(if is_downwards { 1.0 - fraction } else { fraction })
 }
 
-fn with_fraction(fraction: Option<f64>, inner: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
+fn with_fraction(fraction: Option<f64>, inner: Box<dyn Accumulator>, retracts: bool) -> Box<dyn Accumulator> {
     match fraction {
-        Some(fraction) => Box::new(Percentile { inner, fraction }),
+        Some(fraction) => Box::new(Percentile { inner, fraction, retracts }),
         None => inner,
     }
 }
@@ -72,6 +72,8 @@ fn with_fraction(fraction: Option<f64>, inner: Box<dyn Accumulator>) -> Box<dyn 
 struct Percentile {
     inner: Box<dyn Accumulator>,
     fraction: f64,
+    /// Whether values can be taken off. DataFusion 54's accumulator of distinct values drops one that is still in the frame.
+    retracts: bool,
 }
 
 impl Accumulator for Percentile {
@@ -89,7 +91,7 @@ impl Accumulator for Percentile {
     }
 
     fn supports_retract_batch(&self) -> bool {
-        self.inner.supports_retract_batch()
+        self.retracts && self.inner.supports_retract_batch()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -1,5 +1,5 @@
-//! Arithmetic with times of day and intervals that Arrow lacks: a time of day stays one, a date and a time of day are a time, and
-//! an interval times a number is one.
+//! Arithmetic with times of day and intervals that Arrow lacks: a time of day stays one, a date and a time of day are a time,
+//! an interval times a number is one, and hours of an interval become days, days months.
 
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ use super::definition::{Definition, invalid};
 pub(crate) const DATE_PLUS_TIME: &str = "date_plus_time";
 
 const NANOS_A_DAY: f64 = 86_400e9;
+/// The nanoseconds of a day.
+const WHOLE_DAY: i64 = MICROS_A_DAY * 1_000;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -102,8 +104,83 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                 Ok(Arc::new(Time64MicrosecondArray::from(times)))
             },
         },
+        justified("justify_hours", |arrays, _| each_interval(arrays, justify_hours)),
+        justified("justify_days", |arrays, _| each_interval(arrays, justify_days)),
+        justified("justify_interval", |arrays, _| each_interval(arrays, justify_interval)),
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+/// An interval, with 24 hours as a day or 30 days as a month.
+fn justified(name: &'static str, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>) -> Definition {
+    Definition {
+        name,
+        aliases: &[],
+        arguments: 1..=1,
+        takes: |_| Ok(vec![DataType::Interval(IntervalUnit::MonthDayNano)]),
+        returns: |_| Ok(DataType::Interval(IntervalUnit::MonthDayNano)),
+        compute,
+    }
+}
+
+fn each_interval(
+    arrays: &[ArrayRef],
+    change: fn(IntervalMonthDayNano) -> Option<IntervalMonthDayNano>,
+) -> Result<ArrayRef> {
+    let intervals = arrays[0].as_primitive::<IntervalMonthDayNanoType>().iter();
+    let changed = intervals.map(|interval| match interval {
+        Some(interval) => change(interval).map(Some).ok_or_else(|| invalid("the interval is out of range".into())),
+        None => Ok(None),
+    });
+    Ok(Arc::new(changed.collect::<Result<IntervalMonthDayNanoArray>>()?))
+}
+
+/// Returns the interval with 24 hours as a day, both of one sign; `None` where its days are out of range.
+fn justify_hours(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
+    let whole = i32::try_from(interval.nanoseconds / WHOLE_DAY).ok()?;
+    let (days, nanoseconds) = one_sign(interval.days.checked_add(whole)?, interval.nanoseconds % WHOLE_DAY, WHOLE_DAY);
+    Some(IntervalMonthDayNano { days, nanoseconds, ..interval })
+}
+
+/// Returns the interval with 30 days as a month, both of one sign; `None` where its months are out of range.
+fn justify_days(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
+    let (months, days) = one_sign(interval.months.checked_add(interval.days / 30)?, interval.days % 30, 30);
+    Some(IntervalMonthDayNano { months, days, ..interval })
+}
+
+/// Returns the interval with 24 hours as a day and 30 days as a month, all of one sign; `None` where it is out of range.
+fn justify_interval(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
+    let hours = interval.nanoseconds / WHOLE_DAY;
+    let nanoseconds = interval.nanoseconds % WHOLE_DAY;
+    let all_days = i64::from(interval.days) + hours;
+    let months = i64::from(interval.months) + all_days / 30;
+    let mut months = i32::try_from(months).ok()?;
+    let mut days = i32::try_from(all_days % 30).ok()?;
+    // A month's sign is against that of days, or without days against that of the time.
+    let rest = if days == 0 { nanoseconds.signum() } else { i64::from(days.signum()) };
+    match (months.signum(), rest) {
+        (1, -1) => (months, days) = (months - 1, days + 30),
+        (-1, 1) => (months, days) = (months + 1, days - 30),
+        _ => {}
+    }
+    let (days, nanoseconds) = one_sign(days, nanoseconds, WHOLE_DAY);
+    Some(IntervalMonthDayNano { months, days, nanoseconds })
+}
+
+/// Returns a number of wholes and a rest with one sign; a whole has so many of the rest's units.
+fn one_sign<Rest: From<i8> + PartialOrd + std::ops::Add<Output = Rest> + std::ops::Sub<Output = Rest>>(
+    wholes: i32,
+    rest: Rest,
+    whole: Rest,
+) -> (i32, Rest) {
+    let zero = || Rest::from(0);
+    if wholes > 0 && rest < zero() {
+        (wholes - 1, rest + whole)
+    } else if wholes < 0 && rest > zero() {
+        (wholes + 1, rest - whole)
+    } else {
+        (wholes, rest)
+    }
 }
 
 /// Multiplies an interval: what is left of months becomes days, and of days time, as in PostgreSQL.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, GenericListArray, Int64Array, MapArray,
-    OffsetSizeTrait, StringArray, StructArray,
+    OffsetSizeTrait, StringArray, StructArray, UInt64Array,
 };
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options, take};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
     Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
@@ -60,7 +60,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::Map(from, was_sorted), DataType::Map(to, is_sorted)) => {
             (*was_sorted && !is_sorted) || fields_differ(from, to)
         }
-        // Arrow's cast takes the lists of a part of an array for those that the array begins with.
+        // Arrow's cast takes the values of other rows where the array is a part of one, and behind a null.
         (DataType::List(_) | DataType::LargeList(_), DataType::FixedSizeList(_, _)) => true,
         (from, to) => match (list_item(from), list_item(to)) {
             (Some(from), Some(to)) => fields_differ(from, to),
@@ -126,6 +126,8 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
             let is_sorted = *was_sorted && *is_sorted;
             Ok(Arc::new(MapArray::try_new(entries, map.offsets().clone(), rows, map.nulls().cloned(), is_sorted)?))
         }
+        (DataType::List(_), DataType::FixedSizeList(item, length)) => vectors::<i32>(array, item, *length, is_try),
+        (DataType::LargeList(_), DataType::FixedSizeList(item, length)) => vectors::<i64>(array, item, *length, is_try),
         (DataType::List(item), _) => prepared_list::<i32>(array, item, to, is_try),
         (DataType::LargeList(item), _) => prepared_list::<i64>(array, item, to, is_try),
         (DataType::FixedSizeList(item, size), _) => {
@@ -262,17 +264,51 @@ fn prepared_list<O: OffsetSizeTrait>(
     to: &DataType,
     is_try: bool,
 ) -> Result<ArrayRef, ArrowError> {
-    let Some(to_item) = list_item(to) else { return Ok(Arc::clone(array)) };
+    let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
     let list = array.as_list::<O>();
-    let (mut offsets, mut values) = (list.offsets().clone(), Arc::clone(list.values()));
-    if let (DataType::FixedSizeList(_, _), Some(first), Some(last)) = (to, offsets.first(), offsets.last()) {
-        let (first, last) = (*first, *last);
-        values = values.slice(first.as_usize(), (last - first).as_usize());
-        offsets = OffsetBuffer::new(offsets.iter().map(|offset| *offset - first).collect());
-    }
-    let values = prepared(&values, to_item.data_type(), is_try)?;
+    let values = prepared(list.values(), to.data_type(), is_try)?;
     let item = as_nullable(item, values.data_type());
-    Ok(Arc::new(GenericListArray::<O>::try_new(item, offsets, values, list.nulls().cloned())?))
+    Ok(Arc::new(GenericListArray::<O>::try_new(item, list.offsets().clone(), values, list.nulls().cloned())?))
+}
+
+/// Returns lists as those of one length. `is_try`: null in the place of one of another length. Errors: such a list.
+fn vectors<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    item: &Field,
+    length: i32,
+    is_try: bool,
+) -> Result<ArrayRef, ArrowError> {
+    let lists = array.as_list::<O>();
+    let wanted = usize::try_from(length).unwrap_or_default();
+    let as_vectors = |values: &ArrayRef, nulls: Option<NullBuffer>| -> Result<ArrayRef, ArrowError> {
+        let values = prepared(values, item.data_type(), is_try)?;
+        let item = as_nullable(item, values.data_type());
+        Ok(Arc::new(FixedSizeListArray::try_new(item, length, values, nulls)?))
+    };
+    let has_length = |ends: &[O]| ends[1].as_usize() - ends[0].as_usize() == wanted;
+    if lists.null_count() == 0 && wanted > 0 && lists.offsets().windows(2).all(has_length) {
+        let first = lists.offsets().first().map_or(0, |first| first.as_usize());
+        return as_vectors(&lists.values().slice(first, lists.len() * wanted), None);
+    }
+    let mut places: Vec<Option<u64>> = Vec::with_capacity(lists.len() * wanted);
+    let mut fit = Vec::with_capacity(lists.len());
+    for (row, ends) in lists.offsets().windows(2).enumerate() {
+        let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
+        let fits = lists.is_valid(row) && end - start == wanted;
+        if !fits && !is_try && lists.is_valid(row) {
+            return Err(ArrowError::CastError(format!(
+                "Cannot cast to FixedSizeList({length}): value at index {row} has length {}",
+                end - start
+            )));
+        }
+        match fits {
+            true => places.extend((start..end).map(|place| Some(place as u64))),
+            false => places.extend(std::iter::repeat_n(None, wanted)),
+        }
+        fit.push(fits);
+    }
+    let values = take(lists.values(), &UInt64Array::from(places), None)?;
+    as_vectors(&values, Some(NullBuffer::from(fit)))
 }
 
 fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool) -> Result<ArrayRef, ArrowError> {

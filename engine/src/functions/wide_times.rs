@@ -1,16 +1,18 @@
 //! `date_trunc`, `date_bin`, `range` and `generate_series` of times beyond nanoseconds. DataFusion counts in them whatever the unit
-//! of its argument is, so that it refuses months before 1677 and after 2262, its bins there wrap around, and its series are null.
+//! of its argument is, so that it refuses months before 1677 and after 2262, its bins there wrap around, its series are null, and
+//! its `to_timestamp` makes the last time there is of seconds beyond.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, PrimitiveArray, TimestampMicrosecondBuilder};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Field, FieldRef, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, TimeDelta};
 use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -26,11 +28,15 @@ const MICROS_AN_HOUR: i64 = 3_600 * MICROS_A_SECOND;
 const NANOS_A_DAY: i128 = 86_400_000_000_000;
 /// The function of series whose end is one of the elements.
 const GENERATE_SERIES: &str = "generate_series";
+/// The function of seconds since 1970.
+const TO_TIMESTAMP: &str = "to_timestamp";
+/// The seconds that are beyond 64 bits of nanoseconds.
+const FAR_SECONDS: f64 = 9_223_372_036.0;
 
 /// Returns the function, which knows all times where it is one of those.
 pub(super) fn wide(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match function.name() {
-        "date_trunc" | "date_bin" | "range" | GENERATE_SERIES => {
+        "date_trunc" | "date_bin" | "range" | GENERATE_SERIES | TO_TIMESTAMP => {
             Arc::new(ScalarUDF::new_from_impl(WideTimes { inner: function }))
         }
         _ => function,
@@ -84,7 +90,15 @@ impl ScalarUDFImpl for WideTimes {
         {
             return starts(times, start.as_ref());
         }
+        if self.name() == TO_TIMESTAMP {
+            refuse_far_seconds(&args)?;
+        }
         self.inner.invoke_with_args(args)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
+        Some(ScalarUDF::new_from_impl(Self { inner }))
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -105,6 +119,20 @@ impl ScalarUDFImpl for WideTimes {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
+    }
+}
+
+/// Errors: seconds beyond nanoseconds, of which DataFusion makes the last time that there is.
+fn refuse_far_seconds(args: &ScalarFunctionArgs) -> Result<()> {
+    let Some(seconds) = args.args.first().filter(|seconds| seconds.data_type().is_numeric()) else { return Ok(()) };
+    let seconds = seconds.to_array(args.number_rows)?;
+    let seconds = cast_with_options(&seconds, &DataType::Float64, &CastOptions::default())?;
+    let mut seconds = seconds.as_primitive::<Float64Type>().iter().flatten();
+    match seconds.find(|seconds| seconds.abs().partial_cmp(&FAR_SECONDS).is_none_or(|order| order.is_ge())) {
+        Some(far) => Err(invalid(format!(
+            "{far} seconds are beyond a timestamp of nanoseconds; write CAST(seconds AS TIMESTAMP), which has microseconds"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::optimizer::computed_sort_keys::ComputeSortKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
+use crate::optimizer::null_aware_joins::KeepNullsOfSubqueries;
 use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
 use crate::optimizer::projected_keys::ProjectKeys;
 use crate::optimizer::repeated_aggregates::MergeAggregates;
@@ -34,6 +35,9 @@ const RELY_ON_KEYS: [&str; 2] = ["eliminate_duplicated_expr", "replace_distinct_
 
 /// The rule that groups by no constants.
 const LEAVES_OUT_CONSTANTS: &str = "eliminate_group_by_constant";
+
+/// The rule that moves filters down, and infers others from the keys of joins.
+const MOVES_PREDICATES: &str = "push_down_filter";
 
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
@@ -65,8 +69,11 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
             SHARES_EXPRESSIONS => vec![Arc::new(DropGuardedChecks), Arc::new(MergeAggregates)],
             _ => Vec::new(),
         };
-        let leaves_out_constants = rule.name() == LEAVES_OUT_CONSTANTS;
-        let rule: Rule = if leaves_out_constants { Arc::new(KeepLastGroup { inner: rule }) } else { rule };
+        let rule: Rule = match rule.name() {
+            LEAVES_OUT_CONSTANTS => Arc::new(KeepLastGroup { inner: rule }),
+            MOVES_PREDICATES => Arc::new(KeepNullsOfSubqueries { inner: rule }),
+            _ => rule,
+        };
         before.into_iter().chain([rule])
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);

@@ -4,13 +4,53 @@
 
 use std::sync::Arc;
 
-use datafusion::common::NullEquality;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
+use datafusion::logical_expr::{Filter, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
+
+/// Moves a filter above `NOT IN` to the outer rows alone: `WHERE x > 5 AND x NOT IN (SELECT y FROM t)`. DataFusion 54 infers from the
+/// equality of the keys that `y > 5` as well, which leaves out the NULLs among them.
+#[derive(Debug)]
+pub(crate) struct KeepNullsOfSubqueries {
+    /// The rule that moves filters down.
+    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl OptimizerRule for KeepNullsOfSubqueries {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let filtered = match &plan {
+            LogicalPlan::Filter(filter) => match filter.input.as_ref() {
+                LogicalPlan::Join(join) if join.null_aware && join.join_type == JoinType::LeftAnti => {
+                    Some((filter.predicate.clone(), join.clone()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some((predicate, mut join)) = filtered else { return self.inner.rewrite(plan, config) };
+        join.left = Arc::new(LogicalPlan::Filter(Filter::try_new(predicate, join.left)?));
+        Ok(Transformed::yes(LogicalPlan::Join(join)))
+    }
+}
 
 /// Takes the filters from joins that look for NULLs: scans that were given one find that it never says anything. It comes after
 /// the rule that hands them out.

@@ -3,14 +3,12 @@
 
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Cast, WindowFunction};
-use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, Operator, WindowFrameBound, WindowFrameUnits,
-};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, WindowFrameUnits};
 
 use super::field_access::own_call;
-use crate::error::EngineError;
+use super::range_frames::with_days;
 use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 
 /// Returns whether an expression may compare such times or take parts of them.
@@ -80,39 +78,4 @@ pub(super) fn compares(op: Operator) -> bool {
             | Operator::IsDistinctFrom
             | Operator::IsNotDistinctFrom
     )
-}
-
-/// A number beside the dates of a RANGE frame counts days; beside instants it says nothing. Errors: `sql_plan_error`.
-fn with_days(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let frame = &mut call.params.window_frame;
-    let order = call.params.order_by.first().and_then(|sort| sort.expr.get_type(schema).ok());
-    let (WindowFrameUnits::Range, Some(order)) = (frame.units, order) else {
-        return Ok(Transformed::no(Expr::WindowFunction(call)));
-    };
-    let mut changed = false;
-    for bound in [&mut frame.start_bound, &mut frame.end_bound] {
-        let (WindowFrameBound::Preceding(value) | WindowFrameBound::Following(value)) = bound else { continue };
-        let Some(days) = whole_number(value) else { continue };
-        match order {
-            DataType::Date32 | DataType::Date64 => {
-                *value = ScalarValue::new_interval_mdn(0, days, 0);
-                changed = true;
-            }
-            DataType::Timestamp(_, _) => {
-                let message = "a RANGE over timestamps is an interval, such as INTERVAL '1 hour' PRECEDING".to_owned();
-                return Err(EngineError::Plan { message }.into());
-            }
-            _ => {}
-        }
-    }
-    Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
-}
-
-fn whole_number(value: &ScalarValue) -> Option<i32> {
-    match value {
-        ScalarValue::Utf8(Some(text)) => text.trim().parse().ok(),
-        ScalarValue::Int64(Some(number)) => i32::try_from(*number).ok(),
-        ScalarValue::UInt64(Some(number)) => i32::try_from(*number).ok(),
-        _ => None,
-    }
 }

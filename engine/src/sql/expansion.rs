@@ -5,6 +5,7 @@
 
 mod chosen_by_lambda;
 mod columns;
+mod counted_rows;
 mod having_aliases;
 mod hidden_columns;
 mod merged_columns;

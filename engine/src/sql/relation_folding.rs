@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::check_accepted;
+use super::json_records::rewrite_json_records;
 use super::json_tables::rewrite_json_tables;
 use super::series_of_columns::rewrite_series_of_columns;
 use super::shorthand::{call, write_out};
@@ -25,6 +26,7 @@ use crate::identifiers::same_name;
 pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     // First, since what it writes into the statement is to be read as the rest.
     rewrite_table_functions(statement)?;
+    rewrite_json_records(statement)?;
     check_accepted(statement)?;
     write_out(statement)?;
     rewrite_json_tables(statement)?;

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, Value, ValueWithSpan, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectNamePart, SelectItem, TableFactor, Value,
+    ValueWithSpan, VisitorMut,
 };
 use querent_catalog::{CATALOG_NAME, Principal};
 
 use super::session_settings::SessionSetting;
 use super::session_variables::SessionVariables;
 use super::shorthand::{call, text};
-use super::syntax::try_visit_statement;
+use super::syntax::{try_visit_statement, visit_statement};
 use crate::error::{EngineError, Result};
 
 /// The session of a statement.
@@ -24,7 +25,39 @@ pub(super) struct SessionValues<'a> {
 
 /// Puts values in the places of calls. Errors: `sql_plan_error`, `unsupported` for a setting that there is not.
 pub(super) fn write_out_session(statement: &mut Statement, session: &SessionValues<'_>) -> Result<()> {
+    if visit_statement(statement, &mut TableFinder).is_break() {
+        let _: ControlFlow<()> = visit_statement(statement, &mut UserColumns);
+    }
     try_visit_statement(statement, &mut Writer(session))
+}
+
+/// Finds whether a statement reads a table.
+struct TableFinder;
+
+impl VisitorMut for TableFinder {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, _factor: &mut TableFactor) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+/// Takes `user` without brackets for a column, as DuckDB does where there are tables; the parser takes it for who calls.
+struct UserColumns;
+
+impl VisitorMut for UserColumns {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = &*expr
+            && matches!(function.args, FunctionArguments::None)
+            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
+            && name.value.eq_ignore_ascii_case("user")
+        {
+            *expr = Expr::Identifier(name.clone());
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 struct Writer<'s, 'a>(&'s SessionValues<'a>);

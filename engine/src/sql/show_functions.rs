@@ -7,7 +7,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, col, lit};
 use datafusion::sql::sqlparser::ast::ShowStatementFilter;
 
-use super::{function_forms, json_tables, table_functions};
+use super::{function_forms, json_records, json_tables, table_functions};
 use crate::error::{EngineError, Result};
 
 /// Returns the names of all functions, each with its kind and with what it is short for.
@@ -27,6 +27,9 @@ pub(super) fn all(state: &SessionState) -> BTreeMap<String, (&'static str, Optio
     }
     for (name, meaning) in json_tables::all() {
         all.entry(name.to_owned()).or_insert(("table", Some(meaning)));
+    }
+    for (name, meaning) in json_records::all() {
+        all.entry(name.to_owned()).or_insert(("table", Some(meaning.to_owned())));
     }
     for name in table_functions::names() {
         all.entry(name.to_owned()).or_insert(("table", None));

@@ -48,6 +48,7 @@ pub(crate) use write::cast_batch;
 
 use super::file_scan::{ColumnMatching, FileScan, scan_schema};
 use crate::error::EngineError;
+use crate::functions::prepared_for_cast;
 use crate::stores::TableFiles;
 pub(crate) use field_ids::FieldIdAdapterFactory;
 
@@ -232,7 +233,9 @@ impl ManagedTableProvider {
             .columns()
             .iter()
             .zip(self.schema.fields())
-            .map(|(column, field)| Ok(arrow::compute::cast(column, field.data_type())?))
+            .map(|(column, field)| {
+                Ok(arrow::compute::cast(&prepared_for_cast(column, field.data_type(), false)?, field.data_type())?)
+            })
             .collect::<DfResult<Vec<_>>>()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&self.schema), projection.cloned())?)

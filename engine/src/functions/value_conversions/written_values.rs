@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use arrow::datatypes::DataType;
-use chrono::NaiveDate;
+use chrono::{Datelike, NaiveDate};
 
 /// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
 /// fractions (rounded half away from zero), decimals without exponents, timestamps with seconds. `None` where it has that form, or is no such value.
@@ -20,6 +20,8 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         DataType::Date32 => {
             with_dashes(trimmed).or_else(|| written_date(trimmed)).unwrap_or_else(|| trimmed.to_owned())
         }
+        // Arrow takes it for a time of day; it is none.
+        DataType::Time32(_) | DataType::Time64(_) if trimmed.starts_with("23:59:60") => "24:00:00".to_owned(),
         DataType::Time32(_) | DataType::Time64(_) => {
             with_colons(trimmed).or_else(|| with_two_digits(trimmed)).unwrap_or_else(|| trimmed.to_owned())
         }
@@ -49,7 +51,20 @@ fn written_date(text: &str) -> Option<String> {
     if !(has_name || (is_digits && text.len() == 8)) {
         return None;
     }
-    FORMS.iter().find_map(|form| Some(NaiveDate::parse_from_str(text, form).ok()?.format("%Y-%m-%d").to_string()))
+    let date = FORMS.iter().find_map(|form| NaiveDate::parse_from_str(text, form).ok())?;
+    Some(with_century(date, text)?.format("%Y-%m-%d").to_string())
+}
+
+/// Returns a date whose year was written with two digits as one from 1970 to 2069; `None` of other years that are not written whole.
+fn with_century(date: NaiveDate, text: &str) -> Option<NaiveDate> {
+    let year = date.year();
+    match year {
+        0..1000 if text.contains(&format!("{year:04}")) => Some(date),
+        0..70 => date.with_year(year + 2000),
+        70..100 => date.with_year(year + 1900),
+        100..1000 => None,
+        _ => Some(date),
+    }
 }
 
 /// Returns a date that is written with slashes or with single digits, and what is behind it, as ISO 8601 has it: `2024/2/9` and

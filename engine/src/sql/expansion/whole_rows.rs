@@ -5,13 +5,18 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFactor, TableWithJoins};
 
+use super::counted_rows::{UncertainCount, uncertain_counts};
 use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::{call, text};
 use crate::sql::syntax::{any_expr, change_own_exprs, relation_name};
 
-/// Writes out the names of relations in a select list.
+/// Writes out the names of relations in a select list. Errors: `unsupported`.
 pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
+    let counts = uncertain_counts(select);
+    if let Some(count) = counts.iter().find(|count| count.is_star) {
+        return Err(count.refused());
+    }
     let mut relations = Vec::new();
     select.from.iter().for_each(|tables| names_in(tables, &mut relations));
     let is_relation = |part: &Expr| match part {
@@ -28,6 +33,10 @@ pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, sel
     // Where the tables cannot be planned by themselves (LATERAL ones), a name is a column's.
     let Ok(sources) = expander.listed(&select.from, Qualified::Always) else { return Ok(()) };
     relations.retain(|name| !sources.iter().any(|source| same_name(&source.name, name)));
+    let is_of_row = |count: &&UncertainCount| relations.iter().any(|name| same_name(name, &count.relation));
+    if let Some(count) = counts.iter().find(is_of_row) {
+        return Err(count.refused());
+    }
     let mut writer = RelationRows { relations, sources: &sources };
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item

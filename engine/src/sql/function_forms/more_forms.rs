@@ -81,6 +81,10 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
                            regexp_replace($1, '[^0-9.]', '', 'g')) AS DOUBLE)";
             Some(filled(parse(meaning)?, std::slice::from_ref(value)))
         }
+        // PostgreSQL's ends with `=` where it has to; DataFusion's only by another name.
+        ("encode", Some([value, format])) if text_of(format).is_some_and(|own| own.eq_ignore_ascii_case("base64")) => {
+            Some(call("encode", vec![value.clone(), super::text("base64pad")]))
+        }
         ("convert_from" | "convert_to", Some([value, encoding])) => {
             let encoding = encoding.to_string().to_lowercase().replace(['-', '_', '\''], "");
             if !matches!(encoding.as_str(), "utf8" | "unicode") {

@@ -28,6 +28,7 @@ use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable, TableConte
 
 use super::{ManagedTableProvider, deletes};
 use crate::error::EngineError;
+use crate::functions::prepared_for_cast;
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 
 /// The file of rows that are in the catalog and in no file; their positions are their places there.
@@ -67,7 +68,10 @@ impl NumberedTable {
         let own = self.table.schema.fields().len();
         let rows = inlined.num_rows();
         let columns = projection.iter().map(|index| match inlined.columns().get(*index) {
-            Some(column) => Ok(arrow::compute::cast(column, self.schema.field(*index).data_type())?),
+            Some(column) => {
+                let data_type = self.schema.field(*index).data_type();
+                Ok(arrow::compute::cast(&prepared_for_cast(column, data_type, false)?, data_type)?)
+            }
             None if *index == own => Ok(Arc::new(Int64Array::from(vec![INLINED_FILE; rows])) as ArrayRef),
             None => positions(0, rows),
         });
