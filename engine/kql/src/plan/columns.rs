@@ -284,8 +284,11 @@ impl<'a> Binder<'a> {
             };
             let mut found: Vec<Column> = input.columns.iter().filter(is_other).cloned().collect();
             match reorder.direction {
-                Some(ReorderDirection::Ascending) => found.sort_by(|a, b| a.name.cmp(&b.name)),
-                Some(ReorderDirection::Descending) => found.sort_by(|a, b| b.name.cmp(&a.name)),
+                // Names are ordered without regard to case.
+                Some(ReorderDirection::Ascending) => found.sort_by_key(|column| column.name.to_uppercase()),
+                Some(ReorderDirection::Descending) => {
+                    found.sort_by_key(|column| std::cmp::Reverse(column.name.to_uppercase()));
+                }
                 Some(ReorderDirection::GrannyAscending) => found.sort_by_key(|column| granny_key(&column.name)),
                 Some(ReorderDirection::GrannyDescending) => {
                     found.sort_by_key(|column| std::cmp::Reverse(granny_key(&column.name)));
@@ -453,7 +456,7 @@ fn granny_key(name: &str) -> Vec<(String, u64)> {
         let (text, after) = rest.split_at(digits_at);
         let digits_end = after.find(|char: char| !char.is_ascii_digit()).unwrap_or(after.len());
         let (digits, after) = after.split_at(digits_end);
-        key.push((text.to_owned(), digits.parse().unwrap_or(0)));
+        key.push((text.to_uppercase(), digits.parse().unwrap_or(0)));
         rest = after;
     }
     key
@@ -480,8 +483,8 @@ mod tests {
 
     #[test]
     fn numbers_in_names_are_ordered_by_value() {
-        let mut names = ["a100", "a20", "a3", "b1"];
+        let mut names = ["A100", "B2", "a20", "a3", "b1"];
         names.sort_by_key(|name| granny_key(name));
-        assert_eq!(names, ["a3", "a20", "a100", "b1"]);
+        assert_eq!(names, ["a3", "a20", "A100", "b1", "B2"]);
     }
 }
