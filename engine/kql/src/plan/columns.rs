@@ -9,7 +9,7 @@ use crate::ast::{
 };
 use crate::bind::{
     BindError, BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, constant_of,
-    invalid, text_literal, text_of, unique_name,
+    invalid, text_literal, text_of, too_many_names, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -66,16 +66,7 @@ impl<'a> Binder<'a> {
             let value = self.scalar(&named.expr, &scope)?;
             let natural = argument_name(&named.expr);
             match &named.names {
-                Names::Several(names) => {
-                    for (index, name) in names.iter().enumerate() {
-                        let part = match value.kql_type {
-                            KqlType::Dynamic => self.element_of(value.clone(), index, named.span)?,
-                            _ => value.clone(),
-                        };
-                        let given = Some(name.text.clone());
-                        all.push(Assigned { given, natural: None, value: part, span: named.span, is_rest: false });
-                    }
-                }
+                Names::Several(names) => return too_many_names(names.len(), 1, named.span),
                 Names::One(name) => {
                     let given = Some(name.text.clone());
                     all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
