@@ -39,6 +39,7 @@ pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scalar::joined_conditions;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
+pub(super) use several::too_many_names;
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
 pub(super) use window::{is_sessions_function, sessions_udwf};

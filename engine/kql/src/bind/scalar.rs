@@ -5,6 +5,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
+use super::user_functions::needs_no_arguments;
 use super::{
     BindError, BindErrorCode, Binder, Binding, ExpressionScope, HIDDEN, Result, Typed, constant_of, fail, invalid,
     not_supported, text_of, unsupported_name,
@@ -211,7 +212,7 @@ impl<'a> Binder<'a> {
                     .with_hint("take its first value with toscalar(...)")
                     .into())
             }
-            Some(Binding::Function(function, environment)) if function.parameters.is_empty() => {
+            Some(Binding::Function(function, environment)) if needs_no_arguments(function) => {
                 let (function, environment) = (*function, environment.clone());
                 self.without_arguments(function, &environment, name.span)
             }

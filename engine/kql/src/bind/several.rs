@@ -52,8 +52,7 @@ impl<'a> Binder<'a> {
             Names::Several(names) => names,
         };
         if given.len() > parts.len() {
-            let message = format!("`{name}` gives {} values, and {} names", parts.len(), given.len());
-            return invalid(named.span, message + " were given");
+            return too_many_names(given.len(), parts.len(), named.span);
         }
         let of = call.arguments.first().and_then(|argument| argument_name(&argument.expr));
         let prefix = format!("{name}_{}", of.unwrap_or_default());
@@ -88,7 +87,7 @@ impl<'a> Binder<'a> {
             return Ok(None);
         }
         if given.len() > count {
-            return invalid(named.span, format!("`{}` gives {count} values here", call.function.text));
+            return too_many_names(given.len(), count, named.span);
         }
         let sorted = self.apply(&call.function.text, arguments, span)?;
         let mut parts = Vec::with_capacity(count);
@@ -103,6 +102,12 @@ impl<'a> Binder<'a> {
         }
         Ok(Some(parts))
     }
+}
+
+/// Refuses more names than an expression has values.
+pub(crate) fn too_many_names<T>(names: usize, values: usize, span: Span) -> Result<T> {
+    let values = if values == 1 { "one value".to_owned() } else { format!("{values} values") };
+    invalid(span, format!("{names} names were given, and the expression has {values}"))
 }
 
 /// Kusto allows such a call only as the whole expression of a column.

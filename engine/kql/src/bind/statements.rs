@@ -1,7 +1,7 @@
 //! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
 use super::instead::{is_other_place, missing_name};
-use super::user_functions::check_parameters;
+use super::user_functions::{check_parameters, needs_no_arguments};
 use super::{
     BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail, invalid,
     not_supported, text_of, unsupported_name,
@@ -188,8 +188,9 @@ impl<'a> Binder<'a> {
             }
             Binding::Bound(relation) => self.renamed(&relation),
             Binding::Scalar(..) => fail(BindErrorCode::TypeMismatch, span, format!("`{name}` is a value, not a table")),
-            Binding::Function(function, outer) if function.parameters.is_empty() => {
-                let (inside, result) = self.statements(&function.body, outer)?;
+            Binding::Function(function, outer) if needs_no_arguments(function) => {
+                let inside = self.with_defaults(function, &outer, span)?;
+                let (inside, result) = self.statements(&function.body, inside)?;
                 match result {
                     Some(body) => {
                         let relation = self.table(body, &inside)?;

@@ -27,19 +27,29 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds the name alone of a function that takes nothing and returns a scalar, which calls it.
+    /// Binds the name alone of a function that needs no arguments and returns a scalar, which calls it.
     pub(crate) fn without_arguments(
         &mut self,
         function: &'a Function,
         environment: &Environment<'a>,
         span: Span,
     ) -> Result<super::Typed> {
-        self.spend(1, span)?;
-        let (inside, result) = self.statements(&function.body, environment.clone())?;
+        let inside = self.with_defaults(function, environment, span)?;
+        let (inside, result) = self.statements(&function.body, inside)?;
         match result {
             Some(body) => self.nested(span, |binder| binder.scalar(body, &ExpressionScope::constant(&inside))),
             None => invalid(span, "this function returns nothing"),
         }
+    }
+
+    /// Returns the function's environment where its name stands alone.
+    pub(super) fn with_defaults(
+        &mut self,
+        function: &'a Function,
+        environment: &Environment<'a>,
+        span: Span,
+    ) -> Result<Environment<'a>> {
+        self.with_arguments(&[], None, function, environment, &ExpressionScope::constant(environment), span)
     }
 
     /// Binds a call of a function that returns a table; `piped` is its first table, in `invoke`.
@@ -152,6 +162,12 @@ fn check_columns(table: &Relation, columns: &[ColumnDeclaration], span: Span) ->
         }
     }
     Ok(())
+}
+
+/// Whether a function's name alone calls it: it takes nothing, or has a default for everything.
+pub(super) fn needs_no_arguments(function: &Function) -> bool {
+    let has_default = |parameter: &Parameter| matches!(&parameter.kind, ParameterKind::Scalar { default: Some(_), .. });
+    function.parameters.iter().all(has_default)
 }
 
 /// Checks that tables come before values among the parameters of a function.

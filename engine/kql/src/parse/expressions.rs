@@ -103,7 +103,11 @@ impl Parser<'_> {
         let names = if let Some(name) = self.assigned_name() {
             Names::One(name)
         } else if let Some(names) = self.assigned_names() {
-            Names::Several(names)
+            // One name in parentheses is a name.
+            match <[Name; 1]>::try_from(names) {
+                Ok([name]) => Names::One(name),
+                Err(names) => Names::Several(names),
+            }
         } else {
             Names::Unnamed
         };

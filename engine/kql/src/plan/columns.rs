@@ -9,7 +9,7 @@ use crate::ast::{
 };
 use crate::bind::{
     BindError, BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, constant_of,
-    invalid, text_literal, text_of, unique_name,
+    invalid, text_literal, text_of, too_many_names, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -66,16 +66,7 @@ impl<'a> Binder<'a> {
             let value = self.scalar(&named.expr, &scope)?;
             let natural = argument_name(&named.expr);
             match &named.names {
-                Names::Several(names) => {
-                    for (index, name) in names.iter().enumerate() {
-                        let part = match value.kql_type {
-                            KqlType::Dynamic => self.element_of(value.clone(), index, named.span)?,
-                            _ => value.clone(),
-                        };
-                        let given = Some(name.text.clone());
-                        all.push(Assigned { given, natural: None, value: part, span: named.span, is_rest: false });
-                    }
-                }
+                Names::Several(names) => return too_many_names(names.len(), 1, named.span),
                 Names::One(name) => {
                     let given = Some(name.text.clone());
                     all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
@@ -284,8 +275,11 @@ impl<'a> Binder<'a> {
             };
             let mut found: Vec<Column> = input.columns.iter().filter(is_other).cloned().collect();
             match reorder.direction {
-                Some(ReorderDirection::Ascending) => found.sort_by(|a, b| a.name.cmp(&b.name)),
-                Some(ReorderDirection::Descending) => found.sort_by(|a, b| b.name.cmp(&a.name)),
+                // Names are ordered without regard to case.
+                Some(ReorderDirection::Ascending) => found.sort_by_key(|column| column.name.to_uppercase()),
+                Some(ReorderDirection::Descending) => {
+                    found.sort_by_key(|column| std::cmp::Reverse(column.name.to_uppercase()));
+                }
                 Some(ReorderDirection::GrannyAscending) => found.sort_by_key(|column| granny_key(&column.name)),
                 Some(ReorderDirection::GrannyDescending) => {
                     found.sort_by_key(|column| std::cmp::Reverse(granny_key(&column.name)));
@@ -453,7 +447,7 @@ fn granny_key(name: &str) -> Vec<(String, u64)> {
         let (text, after) = rest.split_at(digits_at);
         let digits_end = after.find(|char: char| !char.is_ascii_digit()).unwrap_or(after.len());
         let (digits, after) = after.split_at(digits_end);
-        key.push((text.to_owned(), digits.parse().unwrap_or(0)));
+        key.push((text.to_uppercase(), digits.parse().unwrap_or(0)));
         rest = after;
     }
     key
@@ -480,8 +474,8 @@ mod tests {
 
     #[test]
     fn numbers_in_names_are_ordered_by_value() {
-        let mut names = ["a100", "a20", "a3", "b1"];
+        let mut names = ["A100", "B2", "a20", "a3", "b1"];
         names.sort_by_key(|name| granny_key(name));
-        assert_eq!(names, ["a3", "a20", "a100", "b1"]);
+        assert_eq!(names, ["a3", "a20", "A100", "b1", "B2"]);
     }
 }

@@ -10,7 +10,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::relation::Groups;
 use super::{Column, Relation, field_column};
-use crate::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
+use crate::ast::{Expansion, Expr, ExprKind, MvApply, MvExpand, Names, Operator, ParameterValue};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
     invalid, unique_name,
@@ -122,6 +122,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<(Vec<String>, Vec<Typed>)> {
         let mut names: Vec<String> = Vec::with_capacity(columns.len());
+        let mut declared: Vec<&str> = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
         let mut unnamed = 0_usize;
         for expansion in columns {
@@ -131,10 +132,13 @@ impl<'a> Binder<'a> {
                 let message = format!("only dynamic values expand, this is a {}", value.kql_type.name());
                 return fail(BindErrorCode::TypeMismatch, expansion.expr.span, message);
             }
-            let name = given_name(&expansion.expr.names).map(str::to_owned);
-            if let Some(twice) = name.as_ref().filter(|name| names.contains(name)) {
-                return invalid(expansion.expr.span, format!("the column `{twice}` is there twice"));
+            if let Some(name) = given_name(&expansion.expr.names).or_else(|| own_name(expansion)) {
+                if declared.contains(&name) {
+                    return invalid(expansion.expr.span, format!("the column `{name}` is there twice"));
+                }
+                declared.push(name);
             }
+            let name = given_name(&expansion.expr.names).map(str::to_owned);
             let name = name.or_else(|| argument_name(&expansion.expr.expr));
             names.push(name.unwrap_or_else(|| {
                 unnamed += 1;
@@ -184,23 +188,17 @@ impl<'a> Binder<'a> {
             body = self.operator(body, operator, environment)?;
         }
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(outer_columns.len() + body.columns.len());
-        let is_expanded = |name: &str| {
-            let mut names = apply.columns.iter().map(|expansion| {
-                let given = given_name(&expansion.expr.names).map(str::to_owned);
-                given.or_else(|| argument_name(&expansion.expr.expr))
-            });
-            names.any(|expanded| expanded.as_deref() == Some(name))
-        };
-        for column in &outer_columns {
+        // A column that is expanded under its own name stands where the body has it, not among the others.
+        let is_around =
+            |column: &&Column| !apply.columns.iter().any(|expansion| own_name(expansion) == Some(column.name.as_str()));
+        for column in outer_columns.iter().filter(is_around) {
             match body.column(&column.name) {
                 Some(shown) => outputs.push((column.name.clone(), shown.typed())),
-                // An element takes the place of the value that was expanded.
-                None if is_expanded(&column.name) => {}
                 None => outputs.push(column.output()),
             }
         }
         for column in &body.columns {
-            if !outer_columns.iter().any(|outer| outer.name == column.name) {
+            if !outer_columns.iter().filter(is_around).any(|outer| outer.name == column.name) {
                 outputs.push(column.output());
             }
         }
@@ -208,5 +206,13 @@ impl<'a> Binder<'a> {
         let order = if keeps_order { rows.into_iter().chain(body.order.clone()).collect() } else { Vec::new() };
         let ungrouped = Relation { groups: outer, order, is_serialized: keeps_order, ..body };
         self.projected(ungrouped, outputs)
+    }
+}
+
+/// Returns the name of the column that is expanded, where it is one and gets no other name.
+fn own_name(expansion: &Expansion) -> Option<&str> {
+    match (&expansion.expr.names, &expansion.expr.expr.kind) {
+        (Names::Unnamed, ExprKind::Name(column)) => Some(&column.text),
+        _ => None,
     }
 }

@@ -13,7 +13,7 @@ use super::{Column, Relation, field_column};
 use crate::ast::{DataTable, Expr, Name, NamedExpr, Names};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid, null_of,
-    unique_name,
+    too_many_names, unique_name,
 };
 use crate::types::KqlType;
 
@@ -100,12 +100,7 @@ impl<'a> Binder<'a> {
                     let name = unique_name(&format!("print_{index}"), |name| outputs.iter().any(|(it, _)| it == name));
                     outputs.push((name, value));
                 }
-                Names::Several(names) => {
-                    for (element, name) in names.iter().enumerate() {
-                        let part = self.element_of(value.clone(), element, named.span)?;
-                        outputs.push((name.text.clone(), part));
-                    }
-                }
+                Names::Several(names) => return too_many_names(names.len(), 1, named.span),
             }
         }
         self.one_row(outputs)

@@ -11,7 +11,8 @@ use super::{Column, Relation, field_of, plain_key};
 use crate::aggregates::{self, AggregateOutput};
 use crate::ast::{Expr, NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{
-    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, unique_name,
+    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, too_many_names,
+    unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -72,13 +73,16 @@ impl<'a> Binder<'a> {
                 if collected.borrow().len() == before && value.expr.any_column_refs() {
                     return invalid(named.span, "expected an aggregate");
                 }
+                if let Names::Several(names) = &named.names {
+                    return too_many_names(names.len(), 1, named.span);
+                }
                 let given = given_name(&named.names).map(str::to_owned);
                 let natural = argument_name(&named.expr);
                 all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 continue;
             };
             let outputs = self.aggregate(call, named.expr.span, &scope, collected)?;
-            all.extend(assigned_outputs(named, outputs));
+            all.extend(assigned_outputs(named, outputs)?);
         }
         Ok(all)
     }
@@ -292,16 +296,19 @@ impl<'a> Binder<'a> {
 }
 
 /// Returns the columns of an aggregate, under the names that the query gives them.
-fn assigned_outputs(named: &NamedExpr, outputs: Vec<AggregateOutput>) -> Vec<Assigned> {
+fn assigned_outputs(named: &NamedExpr, outputs: Vec<AggregateOutput>) -> Result<Vec<Assigned>> {
     let given: Vec<String> = match &named.names {
         Names::Unnamed => Vec::new(),
         Names::One(name) => vec![name.text.clone()],
         Names::Several(names) => names.iter().map(|name| name.text.clone()).collect(),
     };
+    if given.len() > outputs.len() {
+        return too_many_names(given.len(), outputs.len(), named.span);
+    }
     let mut given = given.into_iter();
     let mut all = Vec::with_capacity(outputs.len());
     for AggregateOutput { name, typed } in outputs {
         all.push(Assigned { given: given.next(), natural: Some(name), value: typed, span: named.span, is_rest: false });
     }
-    all
+    Ok(all)
 }
