@@ -40,7 +40,7 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &["metadata", "items"])?;
     let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
-    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
+    let metadata = metadata_of(&fields)?;
     // A conversation whose items are refused is not made.
     let items = fields.get("items").filter(|items| !items.is_null()).map(checked_items).transpose()?;
     let record = ConversationRecord {
