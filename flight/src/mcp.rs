@@ -238,7 +238,7 @@ impl ServerHandler for McpServer {
         let progress = ProgressReport::new(&context);
         let can_ask = spec.name == prompts::ASK && elicitation::is_possible(&context);
         let eliciting = match can_ask {
-            true => ElicitingCall::new(&request, self.inner.engine.catalog(), &caller.principal)
+            true => ElicitingCall::from_request(&request, self.inner.engine.catalog(), &caller.principal)
                 .await
                 .map_err(|error| rpc_error(&error))?,
             false => None,

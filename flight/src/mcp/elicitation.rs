@@ -39,7 +39,7 @@ impl ElicitingCall {
     ///
     /// Errors: `invalid_request` for what is no answer to the question, and for a choice without the state of its question:
     /// the question would be answered as if nobody had chosen.
-    pub(super) async fn new(
+    pub(super) async fn from_request(
         request: &CallToolRequestParams,
         catalog: &Catalog,
         who: &Principal,
