@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod bounded;
+mod bytes_beside_nulls;
 mod checked_integers;
 mod checked_sum;
 mod dates;
@@ -49,6 +50,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::{counted_call, series_rows};
+pub(crate) use bytes_beside_nulls::{bytes_type, list_of};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use domains::{
@@ -106,6 +108,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .into_iter()
         .map(wide_times::wide)
         .map(bounded::bounded)
+        .map(bytes_beside_nulls::with_bytes)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }
