@@ -1,12 +1,14 @@
-"""Runs suites of client libraries that are too large to be among the tests: LangChain's standard suite, those of `tests/clients/suites/`,
-and the scenarios of MCP's conformance package that need no fixtures. Each library has an environment of its own, at its newest
-version, since their requirements exclude each other; all speak to one server whose model calls the tools that it is given.
+"""Runs suites of client libraries that are too large to be among the tests: LangChain's standard suite, those of
+`tests/clients/suites/`, and the scenarios of MCP's conformance package, with the fixtures of that folder where they ask for
+them. Each library has an environment of its own, at its newest version, since their requirements exclude each other; they
+speak to one server whose model calls the tools that it is given.
 
 Used by clients.py; alone it prints what became of each.
 usage: client_suites.py [NAME...]   of langchain, pydantic-ai, instructor, litellm, llama-index, mcp
 """
 
 import contextlib
+import json
 import os
 import re
 import select
@@ -23,6 +25,9 @@ SCRIPTS = ROOT / "tests" / "clients" / "suites"
 CACHE = Path(os.environ.get("QUERENT_CACHE") or Path.home() / ".cache" / "querent")
 # The longest that a server takes until it listens, and a suite takes, in seconds.
 START_TIME, SUITE_TIME = 120, 1800
+
+sys.path.insert(0, str(SCRIPTS))
+import mcp_fixtures  # noqa: E402
 
 # What is shown of it, its script, its package, and what is installed.
 PYTHON_SUITES = {
@@ -44,7 +49,7 @@ PYTHON_SUITES = {
 CONFORMANCE = "@modelcontextprotocol/conformance"
 # The revision 2026-07-28 is in no release of it yet.
 CONFORMANCE_VERSION = "0.2.0-alpha.12"
-# Those that ask for a tool, a prompt or a resource of the package's own are not here: a server of data has none of them.
+# Those that ask for nothing of the package's own; the others are in `mcp_fixtures.py`, or ask for what a server of data has not.
 SCENARIOS = [
     "server-initialize",
     "server-session-lifecycle",
@@ -103,17 +108,24 @@ def run_conformance(folder, url):
         cwd=folder,
         check=True,
     )
+    failed = [scenario for scenario in SCENARIOS if not holds(folder, url, scenario)]
+    with server(mcp_fixtures.SCRIPT) as scripted, mcp_fixtures.fixtures(scripted) as fixtures:
+        failed += [scenario for scenario in mcp_fixtures.SCENARIOS if not holds(folder, fixtures, scenario)]
+    passed = len(SCENARIOS) + len(mcp_fixtures.SCENARIOS) - len(failed)
+    return "MCP's conformance package", f"`{CONFORMANCE}` (npm)", CONFORMANCE_VERSION, passed, len(failed)
+
+
+def holds(folder, url, scenario):
+    """Runs a scenario of the conformance package, and shows what is wrong. Returns whether nothing is."""
     program = folder / "node_modules" / CONFORMANCE / "dist" / "index.js"
-    failed = []
-    for scenario in SCENARIOS:
-        command = [node(), program, "server", "--url", f"{url}/mcp", "--scenario", scenario]
-        run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
-        # A check whose fixture is not there says so, and fails its scenario.
-        wrong = [error for error in re.findall(r"Error: (.*)", run.stdout) if not error.startswith("Not testable")]
-        if wrong or "Passed: " not in run.stdout:
-            failed.append(scenario)
-            print(scenario, *wrong, sep="\n  ", file=sys.stderr)
-    return "MCP's conformance package", f"`{CONFORMANCE}` (npm)", CONFORMANCE_VERSION, len(SCENARIOS) - len(failed), len(failed)
+    command = [node(), program, "server", "--url", f"{url}/mcp", "--scenario", scenario]
+    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    # A check whose fixture is not there says so, and fails its scenario.
+    wrong = [error for error in re.findall(r"Error: (.*)", run.stdout) if not error.startswith("Not testable")]
+    if not wrong and "Passed: " in run.stdout:
+        return True
+    print(scenario, *wrong, sep="\n  ", file=sys.stderr)
+    return False
 
 
 def node():
@@ -123,22 +135,27 @@ def node():
 
 
 @contextlib.contextmanager
-def server():
-    """A server whose model calls the tools that it is given; its address."""
+def server(script=None):
+    """A server whose model follows the script, or calls the tools that it is given; its address."""
     target = Path(os.environ.get("QUERENT_TARGET_DIR") or CACHE / "target")
     binary = Path(os.environ.get("QUERENT_BINARY") or target / "debug" / "querent")
     if not binary.exists():
         sys.exit(f"{binary} is not there; build it, or set QUERENT_BINARY")
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        port = free_port()
-        model = subprocess.Popen([sys.executable, SCRIPTS / "tool_model.py", str(port)])
-        running.callback(end, model)
-        wait_for_port(port)
         config = Path(folder) / "querent.toml"
-        config.write_text(
-            f'[[agent.models]]\nname = "tools"\nprovider = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
-            "context_tokens = 32000\n"
-        )
+        if script:
+            file = Path(folder) / "script.json"
+            file.write_text(json.dumps(script))
+            config.write_text(f'agent.script = "{file}"\n')
+        else:
+            port = free_port()
+            model = subprocess.Popen([sys.executable, SCRIPTS / "tool_model.py", str(port)])
+            running.callback(end, model)
+            wait_for_port(port)
+            config.write_text(
+                f'[[agent.models]]\nname = "tools"\nprovider = "openai"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+                "context_tokens = 32000\n"
+            )
         command = [binary, "serve", "--listen", "127.0.0.1:0", "--data", Path(folder) / "data", "--config", config]
         environment = os.environ | {"QUERENT_EMBED_PROVIDER": "none", "QUERENT_LOG": "warn"}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod bounded;
+mod bytes_beside_nulls;
 mod checked_integers;
 mod checked_sum;
 mod dates;
@@ -52,6 +53,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::{counted_call, series_rows};
+pub(crate) use bytes_beside_nulls::{bytes_type, list_of};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use domains::{
@@ -110,6 +112,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(bounded::bounded)
+        .map(bytes_beside_nulls::with_bytes)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }

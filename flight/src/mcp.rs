@@ -236,7 +236,13 @@ impl ServerHandler for McpServer {
         let spec = self.specs().find(|spec| spec.name == request.name);
         let spec = spec.ok_or_else(|| unknown_tool(self.specs(), &request.name))?;
         let progress = ProgressReport::new(&context);
-        let eliciting = ElicitingCall::new(&request, &context).filter(|_| spec.name == prompts::ASK);
+        let can_ask = spec.name == prompts::ASK && elicitation::is_possible(&context);
+        let eliciting = match can_ask {
+            true => ElicitingCall::from_request(&request, self.inner.engine.catalog(), &caller.principal)
+                .await
+                .map_err(|error| rpc_error(&error))?,
+            false => None,
+        };
         let mut arguments = request.arguments.unwrap_or_default();
         if let Some(choice) = eliciting.as_ref().and_then(|call| call.choice.clone()) {
             arguments.insert("question".to_owned(), Value::String(choice));

@@ -174,6 +174,8 @@ def parameters_are_bound():
         assert cursor.fetchall() == [("x", 41)]
         cursor.execute("select coalesce(cast(? as bigint), 7)", (None,))
         assert cursor.fetchall() == [(7,)]
+        cursor.execute("select coalesce(?, X'00') as a, [?, X'00'] as b", (b"\1", None))
+        assert cursor.fetchall() == [(b"\1", [None, b"\0"])]
         cursor.execute("select date_trunc('month', ?) as m", (datetime.datetime(2024, 2, 3, 4, 5, 6),))
         assert cursor.fetchall() == [(datetime.datetime(2024, 2, 1),)]
         day = datetime.timedelta(days=1)

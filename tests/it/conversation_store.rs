@@ -276,6 +276,35 @@ async fn what_belongs_to_a_run_or_a_conversation_goes_with_it() {
 }
 
 #[tokio::test]
+async fn runs_of_a_conversation_may_outlive_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let run = begun(&catalog, "c").await;
+    let other = begun(&catalog, "d").await;
+    for (name, run) in [("run", &run), ("other", &other)] {
+        catalog.items().insert(&[item(name, run, ItemRole::Input)]).await.unwrap();
+        catalog.pending_calls().insert(&[call(name, run)]).await.unwrap();
+    }
+    let added = ItemRecord { run_id: None, ..item("added", &run, ItemRole::Added) };
+    catalog.items().insert(&[added]).await.unwrap();
+
+    assert!(!catalog.conversations().delete_and_keep_runs(&ben(), &key("c")).await.unwrap());
+    assert!(catalog.conversations().delete_and_keep_runs(&ann(), &key("c")).await.unwrap());
+    assert!(!catalog.conversations().delete_and_keep_runs(&ann(), &key("c")).await.unwrap());
+    assert_eq!(stored(folder.path()), ["other", "other", "run", "run"]);
+    assert_eq!(catalog.runs().get(&ann(), run.run_id).await.unwrap().conversation, None);
+    assert_eq!(catalog.pending_calls().get(&ann(), "run").await.unwrap().conversation, None);
+    assert_eq!(catalog.runs().get(&ann(), other.run_id).await.unwrap().conversation, Some(key("d")));
+    // Whoever takes the name next has nothing of it.
+    catalog.conversations().open(&ben(), &conversation("ben", "c", 1)).await.unwrap();
+    assert!(catalog.runs().of_conversation(&ben(), &key("c"), 9).await.unwrap().is_empty());
+    // A run in progress ends all the same.
+    catalog.runs().update(&ended(run.clone())).await.unwrap();
+    assert!(catalog.runs().delete(&ann(), run.run_id).await.unwrap());
+    assert_eq!(stored(folder.path()), ["other", "other"]);
+}
+
+#[tokio::test]
 async fn files_are_their_owners_and_listed_without_content() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;

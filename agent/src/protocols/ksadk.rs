@@ -176,6 +176,7 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             inner.insert(ours.to_owned(), value.clone());
         }
     }
+    responses::metadata_of(&inner).map_err(|error| error.with_status(422))?;
     let user_id = action.user()?;
     inner.insert("user".to_owned(), json!(user_id));
     let format = match action.name("ApiFormat")?.as_deref() {

@@ -111,14 +111,41 @@ pub(super) fn update(
 }
 
 pub(super) fn delete(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
+    let deleted = delete_record(connection, who, key)?;
+    if deleted {
+        delete_parts(connection, key)?;
+    }
+    Ok(deleted)
+}
+
+pub(super) fn delete_and_keep_runs(
+    connection: &StoreConnection,
+    who: &Principal,
+    key: &ConversationKey,
+) -> Result<bool> {
+    if !delete_record(connection, who, key)? {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached("DELETE FROM querent_item WHERE space = ?1 AND conversation_id = ?2 AND run_id IS NULL")?
+        .execute(params![key.space, key.id])?;
+    for table in ["querent_run", "querent_item", "querent_pending_call"] {
+        connection
+            .prepare_cached(&format!(
+                "UPDATE {table} SET space = NULL, conversation_id = NULL WHERE space = ?1 AND conversation_id = ?2"
+            ))?
+            .execute(params![key.space, key.id])?;
+    }
+    Ok(true)
+}
+
+/// Deletes the record alone. Returns whether there was one.
+fn delete_record(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
     let deleted = connection
         .prepare_cached(
             "DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
         )?
         .execute(params![key.space, key.id, owner_filter(who)])?;
-    if deleted > 0 {
-        delete_parts(connection, key)?;
-    }
     Ok(deleted > 0)
 }
 

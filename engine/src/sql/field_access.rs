@@ -1,18 +1,19 @@
 //! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Arithmetic that Arrow lacks: a
-//! time of day and an interval, an interval and a number. And texts that are compared with booleans, and `MAP {key: value}`.
+//! time of day and an interval, an interval and a number. And texts that are compared with booleans, `MAP {key: value}`, and lists of
+//! bytes and nulls.
 
 use arrow::datatypes::DataType;
 use datafusion::common::utils::list_ndims;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::functions_nested::expr_fn::{array_concat, make_array};
+use datafusion::functions_nested::expr_fn::array_concat;
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::error::EngineError;
-use crate::functions::{MAP, own_scalar_functions};
+use crate::functions::{MAP, bytes_type, list_of, own_scalar_functions};
 
 /// Plans such subscripts and sums.
 #[derive(Debug)]
@@ -25,7 +26,14 @@ impl ExprPlanner for FieldAccess {
             let side = if place % 2 == 0 { &mut keys } else { &mut values };
             side.push(arg);
         }
-        Ok(PlannerResult::Planned(own_call(MAP, vec![make_array(keys), make_array(values)])?))
+        Ok(PlannerResult::Planned(own_call(MAP, vec![list_of(keys), list_of(values)])?))
+    }
+
+    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(match has_bytes_and_nulls(&exprs, schema) {
+            true => PlannerResult::Planned(list_of(exprs)),
+            false => PlannerResult::Original(exprs),
+        })
     }
 
     fn plan_field_access(
@@ -103,6 +111,20 @@ impl ExprPlanner for FieldAccess {
         };
         Ok(PlannerResult::Planned(planned))
     }
+}
+
+/// Whether the values of a list are bytes beside a null, or beside a parameter, whose type is open while it is planned.
+fn has_bytes_and_nulls(values: &[Expr], schema: &DFSchema) -> bool {
+    let may_be_untyped = |value: &Expr| match value {
+        Expr::Literal(value, _) => value.is_null(),
+        other => matches!(other, Expr::Placeholder(_)),
+    };
+    // Types of nested lists are asked for again at each level; most lists have no such value.
+    if !values.iter().any(may_be_untyped) {
+        return false;
+    }
+    let types = values.iter().map(|value| value.get_type(schema)).collect::<Result<Vec<_>>>();
+    types.is_ok_and(|types| bytes_type(&types).is_some())
 }
 
 /// Returns a text that is compared with a boolean as one, as in DuckDB and PostgreSQL: the planner asks for the type of the

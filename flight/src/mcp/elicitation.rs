@@ -4,6 +4,7 @@
 
 use querent_agent::ASSESSMENT;
 use querent_agent::toolbox::ToolReply;
+use querent_catalog::{Catalog, CatalogError, ConversationKey, Principal};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest, InputRequests,
@@ -13,10 +14,17 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::error::{ApiError, ErrorCode};
+
 /// The name of the one input that is asked for, and of its field.
 const READING: &str = "reading";
 /// What the names of these conversations begin with.
 const PREFIX: &str = "mcp_";
+
+/// Whether the client of a request says that it can ask its user.
+pub(super) fn is_possible(context: &RequestContext<RoleServer>) -> bool {
+    context.meta.client_capabilities().is_some_and(|client| client.elicitation.is_some())
+}
 
 /// A question of a client that can ask its user.
 pub(super) struct ElicitingCall {
@@ -27,16 +35,38 @@ pub(super) struct ElicitingCall {
 }
 
 impl ElicitingCall {
-    /// Returns the call, if its client can ask and its user has not declined to choose.
-    pub(super) fn new(request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Option<Self> {
-        context.meta.client_capabilities()?.elicitation?;
+    /// Returns the call, unless its user has declined to choose.
+    ///
+    /// Errors: `invalid_request` for what is no answer to the question, and for a choice without the state of its question:
+    /// the question would be answered as if nobody had chosen.
+    pub(super) async fn from_request(
+        request: &CallToolRequestParams,
+        catalog: &Catalog,
+        who: &Principal,
+    ) -> Result<Option<Self>, ApiError> {
         let said = request.input_responses.as_ref().and_then(|responses| responses.get(READING));
-        let Some(said) = said else {
-            return Some(Self { conversation: format!("{PREFIX}{}", Uuid::now_v7().simple()), choice: None });
+        let choice = match said.map(|said| (said["action"].as_str(), said["content"][READING].as_str())) {
+            Some((Some("accept"), Some(choice))) => choice.to_owned(),
+            None | Some((Some("accept"), None)) => {
+                let conversation = format!("{PREFIX}{}", Uuid::now_v7().simple());
+                return Ok(Some(Self { conversation, choice: None }));
+            }
+            Some((Some("decline" | "cancel"), _)) => return Ok(None),
+            Some(_) => {
+                let message = format!("`inputResponses.{READING}` has no `action` of accept, decline and cancel");
+                return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+            }
         };
-        let conversation = request.request_state.clone().filter(|state| state.starts_with(PREFIX))?;
-        let choice = said["content"][READING].as_str().filter(|_| said["action"] == "accept")?;
-        Some(Self { conversation, choice: Some(choice.to_owned()) })
+        let unknown = || {
+            ApiError::new(ErrorCode::InvalidRequest, "`requestState` is not that of the question which was asked back")
+                .with_hint("send the state back as it came, or ask anew without `inputResponses`")
+        };
+        let state = request.request_state.clone().filter(|state| state.starts_with(PREFIX)).ok_or_else(unknown)?;
+        match catalog.conversations().get(who, &ConversationKey::shared(&state)).await {
+            Ok(_) => Ok(Some(Self { conversation: state, choice: Some(choice) })),
+            Err(CatalogError::ConversationNotFound { .. }) => Err(unknown()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the question which reading is meant, if the reply asks it.

@@ -240,6 +240,53 @@ async fn messages_of_the_log_come_to_those_who_ask() {
     }
 }
 
+/// A choice is of the question that asked for it, or an error; never an answer as if nobody had chosen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_choice_comes_with_the_state_of_its_question() {
+    let server = two_singers().await;
+    let ask = async |more: Value| -> Value {
+        let mut params = json!({
+            "name": "ask",
+            "arguments": { "question": "How many singers are there?" },
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+            },
+        });
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "ask")];
+        let reply = send(&server, &body.to_string(), &headers).await;
+        let messages: Vec<&str> = reply.text.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+        serde_json::from_str(messages.last().copied().unwrap_or(&reply.text)).unwrap()
+    };
+    let answered = |said: Value, state: &str| json!({ "inputResponses": { "reading": said }, "requestState": state });
+    let chosen = json!({ "action": "accept", "content": { "reading": "2" } });
+    let asked = ask(json!({})).await["result"].clone();
+    let state = asked["requestState"].as_str().unwrap_or_else(|| panic!("{asked}"));
+    for (more, why) in [
+        (json!({ "inputResponses": { "reading": chosen } }), "requestState"),
+        (answered(chosen.clone(), "mcp_0000"), "requestState"),
+        (answered(chosen.clone(), "somebody's"), "requestState"),
+        (answered(json!(12345), state), "inputResponses.reading"),
+        (answered(json!({ "action": "perhaps" }), state), "inputResponses.reading"),
+    ] {
+        let refused = ask(more.clone()).await;
+        assert_eq!(
+            (&refused["error"]["code"], &refused["error"]["data"]["code"]),
+            (&json!(-32602), &json!("invalid_request"))
+        );
+        assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{more}: {refused}");
+    }
+    let again = ask(json!({ "inputResponses": { "colour": chosen } })).await;
+    assert_eq!(again["result"]["resultType"], "input_required", "what it asked for did not come: {again}");
+    let done = ask(answered(chosen, state)).await;
+    assert!(done["result"]["structuredContent"]["sql"].as_str().unwrap().contains("opera"), "{done}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_asks_its_user_which_reading_is_meant() {
     let server = two_singers().await;

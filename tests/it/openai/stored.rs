@@ -220,6 +220,27 @@ async fn an_item_that_is_deleted_is_not_seen_any_more() {
     assert!(!told.contains("Nordland") && !told.contains("pilots"), "{told}");
 }
 
+/// "Items in the conversation will not be deleted", as OpenAI's reference says of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_stay_when_their_conversation_is_deleted() {
+    let server = serve().await;
+    let body = json!({ "input": "how many pilots?", "conversation": "conv_1" });
+    let first = server.post(RESPONSES, &body, ANN).await.json();
+    let deleted = server.send(server.http.delete(server.url("/v1/conversations/conv_1")), ANN).await;
+    assert_eq!((deleted.status, deleted.json()["deleted"].as_bool()), (200, Some(true)), "{}", deleted.text);
+    assert_eq!(server.get("/v1/conversations/conv_1", ANN).await.status, 404);
+
+    let path = format!("{RESPONSES}/{}", first["id"].as_str().unwrap());
+    assert_eq!(server.get(&path, ANN).await.json()["output"], first["output"]);
+    assert_eq!(server.get(&format!("{path}/input_items"), ANN).await.json()["data"].as_array().unwrap().len(), 1);
+    let next = json!({ "input": "how many crews?", "previous_response_id": first["id"] });
+    assert_eq!(server.post(RESPONSES, &next, ANN).await.status, 200);
+    assert!(json!(server.model.requests().pop().unwrap().messages).to_string().contains("pilots"));
+    // The name begins a new one.
+    assert_eq!(server.post(RESPONSES, &body, ANN).await.status, 200);
+    assert!(!json!(server.model.requests().pop().unwrap().messages).to_string().contains("crews"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn items_are_listed_with_their_ids_and_what_typed_clients_require() {
     let server = serve().await;

@@ -319,7 +319,7 @@ fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadReq
 
 /// Returns the metadata that the response repeats.
 pub fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadRequest> {
-    let bad = |message: String| BadRequest::invalid("metadata", message).with_status(422);
+    let bad = |message: String| BadRequest::invalid("metadata", message);
     let mut metadata = match fields.get("metadata") {
         None | Some(Value::Null) => return Ok(json!({})),
         Some(Value::Object(metadata)) => metadata.clone(),

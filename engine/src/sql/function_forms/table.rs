@@ -168,6 +168,8 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("ifnull", 2, "coalesce($1, $2)"),
     ("isnull", 2, "coalesce($1, $2)"),
+    ("nvl", 2, "coalesce($1, $2)"),
+    ("nvl2", 3, "CASE WHEN $1 IS NOT NULL THEN $2 ELSE $3 END"),
     ("array_push_front", 2, "array_prepend($2, $1)"),
     ("list_push_front", 2, "array_prepend($2, $1)"),
     ("row", 1, "struct($1)"),

@@ -40,7 +40,7 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &["metadata", "items"])?;
     let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
-    let metadata = metadata_of(&fields).map_err(|error| error.with_status(400))?;
+    let metadata = metadata_of(&fields)?;
     // A conversation whose items are refused is not made.
     let items = fields.get("items").filter(|items| !items.is_null()).map(checked_items).transpose()?;
     let record = ConversationRecord {
@@ -79,13 +79,13 @@ pub(in crate::http) async fn update(
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
 
-/// `DELETE /v1/conversations/{id}`: with its runs.
+/// `DELETE /v1/conversations/{id}`: its responses stay, as OpenAI keeps them.
 pub(in crate::http) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let key = ConversationKey::shared(id);
-    if !state.agent.catalog().conversations().delete(&principal, &key).await? {
+    if !state.agent.catalog().conversations().delete_and_keep_runs(&principal, &key).await? {
         return Err(unknown(&key));
     }
     Ok(json_response(StatusCode::OK, &json!({ "id": key.id, "object": "conversation.deleted", "deleted": true })))

@@ -28,7 +28,7 @@ pub(in crate::http) fn new_metadata(body: &[u8]) -> Result<Value, OpenAiError> {
     if !fields.contains_key("metadata") {
         return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "metadata", "`metadata` is missing"));
     }
-    Ok(metadata_of(&fields).map_err(|error| error.with_status(400))?)
+    Ok(metadata_of(&fields)?)
 }
 
 /// Returns the fields of a body, whatever their names are.
