@@ -65,6 +65,7 @@ use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
 pub use audit::AuditedAct;
+pub use copy_to::parquet_properties;
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;
