@@ -225,6 +225,7 @@ impl EngineError {
             EngineError::Store(StoreError::Unusable { .. }) => "store_error",
             EngineError::Store(StoreError::Occupied { .. }) => "conflict",
             EngineError::Store(StoreError::Gone { .. }) => "no_files",
+            EngineError::Store(StoreError::Replaced { .. }) => "bad_data",
             EngineError::Store(StoreError::Refused { .. }) => "location_not_allowed",
             EngineError::WorkerLost { .. } => "worker_lost",
             EngineError::InvalidValue { .. } => "invalid_value",

@@ -160,9 +160,9 @@ async fn import(
             }))
         }
         (Some(_), Some(IfExists::Ignore)) => Ok(ImportOutcome::default()),
-        _ if request.external => register(engine, state, request, existing.as_ref()).await,
-        (Some(found), None) => append(engine, state, &request, found, rejects, progress).await,
-        _ => create(engine, state, &request, rejects, progress).await,
+        _ if request.external => register(engine, who, state, request, existing.as_ref()).await,
+        (Some(found), None) => append(engine, who, state, &request, found, rejects, progress).await,
+        _ => create(engine, who, state, &request, rejects, progress).await,
     };
     if imported.as_ref().is_ok_and(|outcome| outcome.files > 0) {
         engine.queue_changed_table(name);
@@ -193,6 +193,7 @@ async fn allowed_source(engine: &Engine, who: &Principal, request: &ImportReques
 
 async fn register(
     engine: &Engine,
+    who: &Principal,
     state: &dyn Session,
     request: ImportRequest,
     existing: Option<&ResolvedTable>,
@@ -208,7 +209,7 @@ async fn register(
     let reading = external::reading(&table, &schema, &files).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let rejects = external::rejects_of(&table, &schema, &files).await?;
-    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
+    let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, false).await?;
     stop_clock()?;
     let created = engine.catalog().tables().create_external(&request.table, table, &schema, if_exists).await?;
     let rejects = rejected.write(engine).await?;
@@ -218,6 +219,7 @@ async fn register(
 
 async fn create(
     engine: &Engine,
+    who: &Principal,
     state: &dyn Session,
     request: &ImportRequest,
     rejects: Rejects,
@@ -237,7 +239,7 @@ async fn create(
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let write_schema = Arc::clone(&draft.write_schema);
     let files = managed::write_files(engine.table_files(), &draft.location, write_schema, stream).await?;
-    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, false).await?;
+    let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, false).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
     stop_clock()?;
@@ -252,6 +254,7 @@ async fn create(
 
 async fn append(
     engine: &Engine,
+    who: &Principal,
     state: &dyn Session,
     request: &ImportRequest,
     found: &ResolvedTable,
@@ -281,7 +284,7 @@ async fn append(
     let order = catalog.tables().insert_order(&table).await?;
     let stream = sorted_stream(engine, state, stream, &order, &found.info.columns).await?;
     let files = managed::write_files(engine.table_files(), &table.location, write_schema, stream).await?;
-    let rejected = RejectsTable::find(engine, &request.table, &request.options, &rejects, true).await?;
+    let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, true).await?;
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();

@@ -95,7 +95,7 @@ pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{
     AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
-    StatementDescription,
+    StatementDescription, parquet_properties,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};

@@ -65,6 +65,7 @@ use crate::temporary::TemporaryTables;
 use crate::threads::Lane;
 
 pub use audit::AuditedAct;
+pub use copy_to::parquet_properties;
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;
@@ -452,6 +453,7 @@ impl Session {
     ) -> Result<SendableRecordBatchStream> {
         let runtime = self.engine.runtime();
         let mut config = runtime.config().clone();
+        runtime.fit_partitions(&mut config, &self.limits);
         let usual = config.batch_size();
         let rows = batch_rows(&physical, usual);
         if rows != usual {
@@ -532,8 +534,9 @@ impl Session {
         }
     }
 
-    /// Tells what plans scans what the session set for them.
+    /// Tells what plans scans and operators what the session set for them, and the partitions that its memory is enough for.
     fn tell_planner(&self, state: &mut SessionState) {
+        self.engine.runtime().fit_partitions(state.config_mut(), &self.limits);
         if self.variables.as_ref().is_some_and(|variables| variables.are_vector_searches_exact()) {
             state.config_mut().set_extension(Arc::new(ExactVectorSearch));
         }

@@ -15,6 +15,7 @@ mod remote_lake;
 mod root;
 mod table_files;
 mod url;
+mod versioned_object;
 mod web;
 
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub(crate) use range_cache::RangeCache;
 pub(crate) use remote_lake::RemoteLake;
 pub use root::UrlRoot;
 pub(crate) use table_files::{TableFiles, is_inside};
-pub(crate) use url::{StoreUrl, redacted};
+pub(crate) use url::{StoreUrl, location_of, redacted};
+pub(crate) use versioned_object::VersionedObject;
 pub(crate) use web::is_public;
 
 use crate::error::{EngineError, Result};

@@ -15,7 +15,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
+use querent_engine::parquet_properties;
 use serde_json::json;
 
 use csv::SeparatedWriter;
@@ -129,7 +129,7 @@ impl ResultWriter {
             ResultFormat::Tsv => Self::Separated(SeparatedWriter::tabs(schema)),
             ResultFormat::Arrow => Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), &schema)?)),
             ResultFormat::Parquet => {
-                let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+                let properties = parquet_properties(Compression::SNAPPY);
                 Self::Parquet(Box::new(ArrowWriter::try_new(Vec::new(), schema, Some(properties))?))
             }
         })

@@ -108,6 +108,38 @@ async fn objects_of_one_name_in_two_buckets_are_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_is_replaced_while_it_is_read_is_not_mixed_with_the_other() {
+    let store = ObjectServer::start().await;
+    let lines = |digit: &str| format!("n\n{}", format!("{digit}\n").repeat(1_000_000));
+    store.put("lake/t.csv", lines("1"));
+    store.put("lake/t.parquet", parquet(&numbers(1)));
+    store.put("lake/short.csv", lines("1"));
+    let server = started(&store, &[]);
+    let tables = [("a", "CSV", "t.csv"), ("b", "PARQUET", "t.parquet"), ("c", "CSV", "short.csv")];
+    for (table, format, object) in tables {
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION 's3://lake/{object}'");
+        assert_eq!(ask(&server, &sql).await["error"], Value::Null, "{sql}");
+    }
+    quiet(&store).await;
+    // Of the text a first part is read; of the other file the footer is known.
+    store.replace_after(1, "lake/t.csv", lines("2"));
+    store.replace_after(0, "lake/t.parquet", parquet(&numbers(2)));
+    store.replace_after(1, "lake/short.csv", "n\n7\n");
+    for (sql, object, after) in [
+        ("SELECT sum(n) FROM a", "t.csv", 2_000_000),
+        ("SELECT sum(id + 0) FROM b", "t.parquet", 20),
+        ("SELECT sum(n) FROM c", "short.csv", 7),
+    ] {
+        let error = &ask(&server, sql).await["error"];
+        let said = error["message"].as_str().unwrap_or_default();
+        assert_eq!(error["code"], "bad_data", "{sql}: {error}");
+        let is_named = said.contains(&format!("s3://lake/{object}"));
+        assert!(is_named && said.contains("changed while it was read"), "{said}");
+        assert_eq!(ask(&server, sql).await["rows"], json!([[after]]), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn google_and_azure_are_read_by_their_own_variables() {
     let store = ObjectServer::start().await;
     for name in ["a", "b"] {

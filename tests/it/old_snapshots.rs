@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use querent_catalog::ExpiredSnapshots;
 use querent_engine::{Engine, EngineOptions, Session};
 use querent_tests::{PostgresProcess, TestServer, TestSettings};
@@ -113,6 +113,28 @@ async fn superseded_files_go_and_rows_stay() {
     engine.close().await.unwrap();
     let again = Engine::open(&folder).await.unwrap();
     assert_eq!(rows(&admin(&again), "SELECT count(*) FROM u").await.unwrap(), [[(count + 1).to_string()]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_wrong_shortens_no_history() {
+    let (lake, engine) = engine().await;
+    let folder = lake.path().join("data");
+    change_tables(&admin(&engine)).await;
+    let files = parquet_files(&folder).len();
+    let date = |snapshot: &str, time: &str| {
+        let time = format!("{time}-01-02 00:00:00.000000+00");
+        let sql = format!("UPDATE ducklake_snapshot SET snapshot_time = ? WHERE snapshot_id = ({snapshot})");
+        assert_eq!(sqlite(&folder).execute(&sql, [time]).unwrap(), 1);
+    };
+    // Made by a machine that did not know the time yet.
+    date("SELECT max(snapshot_id) FROM ducklake_snapshot", "1970");
+    assert_eq!(expire(&engine, Utc::now() - TimeDelta::hours(1)).await, ExpiredSnapshots::default());
+    assert_eq!(parquet_files(&folder).len(), files);
+    // Times that are yet to come keep nothing.
+    date("SELECT 1", "2999");
+    let expired = expire(&engine, Utc::now()).await;
+    assert!(expired.snapshots > 5 && expired.files > 3, "{expired:?}");
+    assert!(parquet_files(&folder).len() < files);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,7 +43,16 @@ pub struct ObjectServer {
 struct StoreState {
     port: u16,
     objects: Mutex<BTreeMap<String, Bytes>>,
+    replacements: Mutex<Vec<Replacement>>,
     requests: Mutex<Vec<StoreRequest>>,
+}
+
+/// What an object becomes while it is read.
+struct Replacement {
+    path: String,
+    /// The requests that still get what was there before.
+    reads: usize,
+    body: Bytes,
 }
 
 /// A request that the store received.
@@ -73,6 +83,12 @@ impl ObjectServer {
         self.shared.objects.lock().insert(path.to_owned(), body.into());
     }
 
+    /// Replaces an object after so many requests for parts of it.
+    pub fn replace_after(&self, reads: usize, path: &str, body: impl Into<Bytes>) {
+        let replacement = Replacement { path: path.to_owned(), reads, body: body.into() };
+        self.shared.replacements.lock().push(replacement);
+    }
+
     /// Removes all objects whose path begins so.
     pub fn remove(&self, prefix: &str) {
         self.shared.objects.lock().retain(|path, _| !path.starts_with(prefix));
@@ -95,6 +111,28 @@ impl ObjectServer {
     }
 }
 
+impl StoreState {
+    /// Counts a request for an object before it is answered.
+    fn count_read(&self, path: &str) {
+        let mut replacements = self.replacements.lock();
+        let Some(at) = replacements.iter().position(|replacement| replacement.path == path) else { return };
+        match replacements[at].reads.checked_sub(1) {
+            Some(left) => replacements[at].reads = left,
+            None => {
+                let replacement = replacements.remove(at);
+                self.objects.lock().insert(replacement.path, replacement.body);
+            }
+        }
+    }
+}
+
+/// The entity tag of a content, without quotes.
+fn entity_tag(body: &Bytes) -> String {
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    format!("{:x}", hasher.finish())
+}
+
 async fn answer(State(shared): State<Arc<StoreState>>, request: Request) -> Response {
     let path = percent_decoded(request.uri().path()).trim_matches('/').to_owned();
     let query = parameters(request.uri().query().unwrap_or_default());
@@ -110,6 +148,9 @@ async fn answer(State(shared): State<Arc<StoreState>>, request: Request) -> Resp
     }
     if method != Method::GET && method != Method::HEAD {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    if method == Method::GET && !is_listing {
+        shared.count_read(&path);
     }
     let objects = shared.objects.lock().clone();
     let (in_azure, path) = match path.strip_prefix(ACCOUNT) {
@@ -149,10 +190,11 @@ fn s3_listing(objects: &BTreeMap<String, Bytes>, bucket: &str, query: &BTreeMap<
         return (StatusCode::NOT_FOUND, "<Error><Code>NoSuchBucket</Code></Error>").into_response();
     };
     let mut body = String::from("<ListBucketResult>");
-    for (key, size) in &found.keys {
+    for (key, size, tag) in &found.keys {
         let _ = write!(
             body,
-            "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>{CHANGED}</LastModified><ETag>e</ETag></Contents>"
+            "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>{CHANGED}</LastModified>\
+             <ETag>&quot;{tag}&quot;</ETag></Contents>"
         );
     }
     if let Some(next) = found.next {
@@ -167,11 +209,11 @@ fn azure_listing(objects: &BTreeMap<String, Bytes>, container: &str, query: &BTr
         return (StatusCode::NOT_FOUND, "<Error><Code>ContainerNotFound</Code></Error>").into_response();
     };
     let mut body = String::from("<EnumerationResults><Blobs>");
-    for (key, size) in &found.keys {
+    for (key, size, tag) in &found.keys {
         let _ = write!(
             body,
             "<Blob><Name>{key}</Name><Properties><Last-Modified>{CHANGED_HTTP}</Last-Modified>\
-             <Content-Length>{size}</Content-Length><Content-Type>b</Content-Type><Etag>e</Etag></Properties></Blob>"
+             <Content-Length>{size}</Content-Length><Content-Type>b</Content-Type><Etag>{tag}</Etag></Properties></Blob>"
         );
     }
     let _ = write!(body, "</Blobs><NextMarker>{}</NextMarker></EnumerationResults>", found.next.unwrap_or_default());
@@ -179,7 +221,8 @@ fn azure_listing(objects: &BTreeMap<String, Bytes>, container: &str, query: &BTr
 }
 
 struct ListingPage {
-    keys: Vec<(String, usize)>,
+    /// With their lengths and entity tags.
+    keys: Vec<(String, usize, String)>,
     next: Option<String>,
 }
 
@@ -191,18 +234,18 @@ fn page(
     token: &str,
 ) -> Option<ListingPage> {
     let start = format!("{bucket}/");
-    let within = || objects.iter().filter_map(|(path, body)| Some((path.strip_prefix(&start)?, body.len())));
+    let within = || objects.iter().filter_map(|(path, body)| Some((path.strip_prefix(&start)?, body)));
     within().next()?;
     let prefix = query.get("prefix").cloned().unwrap_or_default();
     let after = query.get(token).cloned().unwrap_or_default();
-    let mut keys: Vec<(String, usize)> = within()
+    let mut keys: Vec<(String, usize, String)> = within()
         .filter(|(key, _)| key.starts_with(&prefix) && *key > after.as_str())
-        .map(|(key, size)| (key.to_owned(), size))
         .take(PAGE + 1)
+        .map(|(key, body)| (key.to_owned(), body.len(), entity_tag(body)))
         .collect();
     let more = keys.len() > PAGE;
     keys.truncate(PAGE);
-    let next = keys.last().filter(|_| more).map(|(key, _)| key.clone());
+    let next = keys.last().filter(|_| more).map(|(key, ..)| key.clone());
     Some(ListingPage { keys, next })
 }
 
@@ -214,7 +257,7 @@ fn object(objects: &BTreeMap<String, Bytes>, path: &str, method: &Method, header
     let range = headers.get(header::RANGE).and_then(|range| parse_range(range.to_str().ok()?, size));
     let mut response = Response::builder()
         .header(header::LAST_MODIFIED, CHANGED_HTTP)
-        .header(header::ETAG, "\"e\"")
+        .header(header::ETAG, format!("\"{}\"", entity_tag(body)))
         .header(header::ACCEPT_RANGES, "bytes");
     let part = match range {
         Some(range) => {

@@ -23,11 +23,15 @@ const FILES_AT_ONCE: i64 = 50_000;
 
 /// The snapshot that was the newest at a time, which is the oldest to keep where earlier states are not wanted. `None` where
 /// there was none yet. What DuckDB committed and the objects do not show yet is kept.
+///
+/// A snapshot that says it is older than one before it was made while a clock was wrong, and does not make that one old.
 pub(crate) fn oldest_kept(connection: &StoreConnection, time: DateTime<Utc>) -> Result<Option<SnapshotId>> {
     let absorbed = objects::absorbed_snapshot(connection)?;
     Ok(connection.query_row(
-        "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ? AND snapshot_id <= ?",
-        params![snapshot_time(time), absorbed],
+        "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?1 AND snapshot_id <= ?2
+         AND snapshot_id < coalesce((SELECT min(snapshot_id) FROM ducklake_snapshot
+                                     WHERE snapshot_time > ?1 AND snapshot_time <= ?3), 9223372036854775807)",
+        params![snapshot_time(time), absorbed, snapshot_time(Utc::now())],
         |row| row.get(0),
     )?)
 }

@@ -164,7 +164,8 @@ impl PortableScanExec {
         let Some(cache) = context.session_config().get_extension::<ColumnCache>() else {
             return internal_err!("a task without a column cache");
         };
-        Ok(Self { scan: through_cache(scan, cache, details.matching, false) })
+        let runtime = context.runtime_env();
+        Ok(Self { scan: through_cache(scan, cache, details.matching, &runtime, false) })
     }
 
     /// Returns whether another scan has the same files, rows and columns.

@@ -8,6 +8,8 @@ use querent_catalog::{CatalogError, is_full};
 
 use super::{EngineError, variables_of};
 
+/// What is said of an object of which two versions were met.
+const REPLACED: &str = "the file was changed while it was read; run the statement again";
 /// How DataFusion 54 begins what it says of a footer that could not be read, and the words for a file that is not there.
 const UNREAD_FOOTER: &str = "Failed to fetch metadata for file ";
 const NOT_FOUND: &str = " not found: ";
@@ -59,6 +61,12 @@ pub enum StoreError {
         /// The object.
         location: String,
     },
+    /// Another version of the object was read than the one that the statement found.
+    #[error("bad data in {location}: {}", REPLACED)]
+    Replaced {
+        /// The object.
+        location: String,
+    },
     /// Another object has the name of one that was to be written. It stays as it is.
     #[error("there is another object at {location}; nothing was overwritten")]
     Occupied {
@@ -86,6 +94,9 @@ impl StoreError {
         if let Some(store) = said.strip_prefix("the environment has no credentials for ") {
             return Some(Self::MissingCredentials { store: of_store(store)?, variables: variables_of(store) });
         }
+        if let Some(location) = said.strip_prefix("bad data in ").and_then(|said| said.strip_suffix(REPLACED)) {
+            return Some(Self::Replaced { location: location.trim_end_matches(": ").to_owned() });
+        }
         let parts = |words: &str| {
             let (store, detail) = said.split_once(words)?;
             Some((of_store(store)?, detail.trim_start_matches(": ").to_owned()))
@@ -110,7 +121,10 @@ impl StoreError {
                 "check the endpoint in the server's environment and the network, or try again".to_owned()
             }
             StoreError::Occupied { .. } => "run the statement again, which chooses another name".to_owned(),
-            StoreError::Unusable { .. } | StoreError::Gone { .. } | StoreError::Refused { .. } => return None,
+            StoreError::Unusable { .. }
+            | StoreError::Gone { .. }
+            | StoreError::Replaced { .. }
+            | StoreError::Refused { .. } => return None,
         })
     }
 }
@@ -120,6 +134,7 @@ impl From<StoreError> for EngineError {
         match error {
             StoreError::Refused { location, reason } => EngineError::LocationNotAllowed { location, reason },
             StoreError::Gone { location } => EngineError::NoFiles { location, format: "such".into() },
+            StoreError::Replaced { location } => EngineError::BadData { location, detail: REPLACED.into() },
             other => EngineError::Store(other),
         }
     }
@@ -232,6 +247,7 @@ mod tests {
             StoreError::Unusable { store: store(), detail: "it redirects; check the region".into() },
             StoreError::NoSuchBucket { store: store() },
             StoreError::MissingCredentials { store: store(), variables: variables_of("s3://lake") },
+            StoreError::Replaced { location: "s3://lake/a b.parquet".into() },
         ] {
             let (expected, found) = (EngineError::from(error.clone()), at_a_footer(error));
             assert_eq!((found.code(), found.to_string()), (expected.code(), expected.to_string()));

@@ -137,6 +137,7 @@ impl StoreError {
             }
             StoreError::Unusable { store, detail } => StoreError::Unusable { store: told(store), detail: told(detail) },
             StoreError::Gone { location } => StoreError::Gone { location: told(location) },
+            StoreError::Replaced { location } => StoreError::Replaced { location: told(location) },
             StoreError::Occupied { location } => StoreError::Occupied { location: told(location) },
             StoreError::Refused { location, reason } => {
                 StoreError::Refused { location: told(location), reason: told(reason) }

@@ -6,6 +6,7 @@
 mod accumulator;
 mod emptied;
 mod evaluator;
+mod known_values;
 mod shifts;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
 use emptied::emptied;
 use evaluator::GovernedEvaluator;
+use known_values::{FrameEnd, KnownValue};
 use shifts::ShiftOverNulls;
 
 /// Returns the call with bounds around its function.
@@ -165,11 +167,13 @@ impl WindowUDFImpl for GovernedWindowFunction {
         let literals = args.input_exprs().iter().filter_map(|expr| expr.downcast_ref::<Literal>());
         let default_bytes = literals.map(|literal| scalar_bytes(literal.value())).max().unwrap_or(0);
         let over_nulls = ShiftOverNulls::of_call(self.inner.name(), &args);
+        let frame_end = FrameEnd::of_call(self.inner.name(), &args);
         // Also where it is not used: it checks the arguments.
         let inner = self.inner.partition_evaluator_factory(args)?;
-        let inner: Box<dyn PartitionEvaluator> = match over_nulls {
-            Some(shift) => Box::new(shift),
-            None => inner,
+        let inner: Box<dyn PartitionEvaluator> = match (over_nulls, frame_end) {
+            (Some(shift), _) => Box::new(shift),
+            (None, Some(end)) => Box::new(KnownValue::new(end, inner)),
+            (None, None) => inner,
         };
         Ok(Box::new(GovernedEvaluator::new(inner, default_bytes)))
     }

@@ -404,7 +404,8 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     .await?;
     let files = external::locate(&*state, &table.location, table.format).await?;
     let rejects = external::rejects_of(&table, &schema, &files).await?;
-    let rejects_table = RejectsTable::find(engine, &request.name, &options, &rejects, false).await?;
+    let rejects_table =
+        RejectsTable::find(engine, session.principal(), &request.name, &options, &rejects, false).await?;
     engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;
     rejects_table.write(engine).await?;
     engine.queue_changed_table(request.name);

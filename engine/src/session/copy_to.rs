@@ -35,6 +35,18 @@ use crate::type_names::sql_name;
 
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
+/// The most rows and bytes of a row group, all of which its writer holds: DuckDB's rows, and fewer wide ones.
+const ROW_GROUP_ROWS: usize = 122_880;
+const ROW_GROUP_BYTES: usize = 64 << 20;
+
+/// Returns how a query's rows are written as a Parquet file.
+pub fn parquet_properties(compression: Compression) -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .build()
+}
 
 impl Session {
     /// Plans `COPY table TO 'file'` and `COPY (query) TO 'file'`.
@@ -280,8 +292,7 @@ impl<W: Write + Send> RowsWriter<W> {
             CopyFormat::Json => RowsWriter::Lines(json().build(file)),
             CopyFormat::Parquet => {
                 let compression = compression(&target.compression).unwrap_or(Compression::SNAPPY);
-                let properties = WriterProperties::builder().set_compression(compression).build();
-                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
+                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(parquet_properties(compression)));
                 RowsWriter::Parquet(Box::new(writer.map_err(DataFusionError::from)?))
             }
             CopyFormat::Arrow => RowsWriter::Arrow(Box::new(FileWriter::try_new(file, schema)?)),

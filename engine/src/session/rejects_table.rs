@@ -6,10 +6,13 @@ use std::sync::Arc;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
+use querent_catalog::policy::{Privilege, Rights};
 use querent_catalog::{CatalogError, Created, IfExists, Principal, TableName, TableSource};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
+use crate::policy::require_privilege;
 use crate::tables::external::{Rejects, known_options};
 use crate::tables::managed;
 
@@ -23,9 +26,10 @@ pub(crate) struct RejectsTable<'r> {
 
 impl<'r> RejectsTable<'r> {
     /// Returns the table of the option `rejects`, or `NAME_rejects`. One of an earlier import is replaced, or grows with
-    /// `appends`. Errors: another table has the name.
+    /// `appends`. Errors: another table has the name, or `who` may not write it.
     pub(crate) async fn find(
         engine: &Engine,
+        who: &Principal,
         table: &TableName,
         options: &BTreeMap<String, String>,
         rejects: &'r Rejects,
@@ -38,16 +42,24 @@ impl<'r> RejectsTable<'r> {
         if rejects.len() == 0 {
             return Ok(found);
         }
-        let who = Principal::local_admin();
-        let resolved = engine.catalog().tables().resolve(&who, std::slice::from_ref(&found.name)).await?;
-        if let Some(existing) = resolved.into_iter().flatten().next() {
+        if same_name(&found.name.table, &table.table) {
+            return Err(CatalogError::AlreadyExists { name: found.name.to_string(), existing: None }.into());
+        }
+        let admin = Principal::local_admin();
+        let resolved = engine.catalog().tables().resolve(&admin, std::slice::from_ref(&found.name)).await?;
+        let existing = resolved.into_iter().flatten().next();
+        let privilege = if appends && existing.is_some() { Privilege::Insert } else { Privilege::Modify };
+        let policies = engine.catalog().policies().current();
+        let rights = Rights::new(who, &policies);
+        require_privilege("the table of rejects", privilege, &found.name, None, rights)?;
+        if let Some(existing) = existing {
             let is_of_rejects = matches!(existing.source, TableSource::Managed(_))
                 && existing.info.arrow_schema().fields().len() == Rejects::schema().fields().len()
                 && Rejects::schema()
                     .fields()
                     .iter()
                     .all(|field| existing.info.arrow_schema().index_of(field.name()).is_ok());
-            if !is_of_rejects || found.name.table == table.table {
+            if !is_of_rejects {
                 return Err(CatalogError::AlreadyExists { name: found.name.to_string(), existing: None }.into());
             }
             found.appends = appends;

@@ -2,10 +2,11 @@
 //! stores and errors without secrets.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chrono::Utc;
+use chrono::{DateTime, Timelike, Utc};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as StorePath;
@@ -17,6 +18,7 @@ use object_store::{
 use super::UrlRoot;
 use super::client_error::redacted_error;
 use super::url::StoreUrl;
+use super::versioned_object::entity_tag;
 use crate::error::StoreError;
 
 /// A store that can only be read, and only below its roots.
@@ -65,7 +67,7 @@ impl StorePrefix {
     fn meta(&self, meta: ObjectMeta) -> Result<ObjectMeta> {
         // Nothing is cached of a file of a server that does not say when it changed.
         let unknown = meta.last_modified.timestamp() <= 0;
-        let last_modified = if unknown { Utc::now() } else { meta.last_modified };
+        let last_modified = if unknown { Utc::now() } else { within_second(&meta) };
         Ok(ObjectMeta { location: self.outside(&meta.location)?, last_modified, ..meta })
     }
 
@@ -136,6 +138,16 @@ impl fmt::Display for GuardedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.prefix.store)
     }
+}
+
+/// Returns the time of an object, which stores tell in whole seconds, at a place within the second that its entity tag gives it:
+/// what is cached by time is not taken for what replaced it in the same second.
+fn within_second(meta: &ObjectMeta) -> DateTime<Utc> {
+    let Some(tag) = entity_tag(meta) else { return meta.last_modified };
+    let mut hasher = DefaultHasher::new();
+    tag.hash(&mut hasher);
+    let nanos = u32::try_from(hasher.finish() % 1_000_000_000).unwrap_or_default();
+    meta.last_modified.with_nanosecond(nanos).unwrap_or(meta.last_modified)
 }
 
 fn read_only() -> Error {

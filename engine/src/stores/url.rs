@@ -206,6 +206,17 @@ impl fmt::Display for StoreUrl {
     }
 }
 
+/// Returns the location that a path of outside of its store stands for, as messages name it.
+pub(crate) fn location_of(path: &StorePath) -> String {
+    path.as_ref().replacen(':', "://", 1)
+}
+
+/// Returns whether a path of outside of its store is of a web server.
+pub(super) fn is_web_path(path: &StorePath) -> bool {
+    let scheme = path.as_ref().split_once(':').and_then(|(scheme, _)| Scheme::from_name(scheme));
+    scheme.is_some_and(Scheme::is_web)
+}
+
 /// Returns a location without the secrets that may be written into it.
 pub(crate) fn redacted(location: &str) -> String {
     let Some((scheme, rest)) = location.split_once("://") else { return location.to_owned() };

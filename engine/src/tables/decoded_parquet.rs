@@ -29,6 +29,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
@@ -54,6 +55,7 @@ pub(crate) use known_bounds::keep_known;
 use known_bounds::with_known_bounds;
 use named_files::NamedMorselizer;
 pub(crate) use named_files::NamedParquet;
+use planned_file::FileOwner;
 use row_groups::{GroupsOfFile, RowGroup};
 
 /// Returns the scan with its columns read through the cache, if it is a scan of Parquet files. `is_planned_here`: the files were
@@ -62,14 +64,19 @@ pub(crate) fn through_cache(
     plan: Arc<dyn ExecutionPlan>,
     cache: Arc<ColumnCache>,
     matching: ColumnMatching,
+    runtime: &RuntimeEnv,
     is_planned_here: bool,
 ) -> Arc<dyn ExecutionPlan> {
     let scan = plan.downcast_ref::<DataSourceExec>();
     let config = scan.and_then(|scan| scan.data_source().downcast_ref::<FileScanConfig>());
     let Some(config) = config.filter(|config| config.file_source().is::<ParquetSource>()) else { return plan };
-    let is_managed = matches!(matching, ColumnMatching::FieldIds(_));
-    let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
-    let parquet = with_known_bounds(config.file_source(), is_planned_here && is_local && !is_managed);
+    let owner = match matching {
+        ColumnMatching::FieldIds(_) => FileOwner::Engine,
+        ColumnMatching::Names | ColumnMatching::NamesAndUuids => {
+            FileOwner::of_store(&config.object_store_url, runtime, is_planned_here)
+        }
+    };
+    let parquet = with_known_bounds(config.file_source(), owner);
     let source = DecodedParquetSource { parquet, cache, matching, order: None, batch_rows: None };
     DataSourceExec::from_data_source(FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build())
 }

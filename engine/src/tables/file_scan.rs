@@ -213,7 +213,7 @@ impl FileScan {
             .build();
         let plan = self.format.create_physical_plan(state, config).await?;
         Ok(match state.config().get_extension::<ColumnCache>() {
-            Some(cache) => through_cache(plan, cache, self.matching, true),
+            Some(cache) => through_cache(plan, cache, self.matching, state.runtime_env(), true),
             None => plan,
         })
     }

@@ -121,6 +121,7 @@ impl From<&StoreError> for ErrorCode {
             StoreError::Unusable { .. } => ErrorCode::StoreError,
             StoreError::Occupied { .. } => ErrorCode::Conflict,
             StoreError::Gone { .. } => ErrorCode::NoFiles,
+            StoreError::Replaced { .. } => ErrorCode::BadData,
             StoreError::Refused { .. } => ErrorCode::LocationNotAllowed,
         }
     }

@@ -1,5 +1,6 @@
 //! `POST /v1/query`: requests, formats, limits, and failures before and after the first byte.
 
+use parquet::file::metadata::ParquetMetaDataReader;
 use querent_tests::{HttpReply, TestServer, TestSettings, wait_for};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -134,6 +135,13 @@ async fn csv_is_asked_for_in_three_ways_and_streamed() {
     assert_eq!(many.text.lines().count(), 50_001);
     let parquet = post("/v1/query?format=parquet").body(sql).send().await.unwrap().bytes().await.unwrap();
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // A writer holds a row group, whatever the rows are.
+    let sql = "SELECT value AS i FROM generate_series(1, 300000) AS t(value)";
+    let parquet = post("/v1/query?format=parquet").body(sql).send().await.unwrap().bytes().await.unwrap();
+    let footer = ParquetMetaDataReader::new().parse_and_finish(&parquet).unwrap();
+    let groups: Vec<i64> = footer.row_groups().iter().map(|group| group.num_rows()).collect();
+    assert_eq!(groups.iter().sum::<i64>(), 300_000);
+    assert!(groups.iter().all(|rows| *rows <= 122_880), "{groups:?}");
     // A failure after the first byte cuts the body, so that it never looks whole.
     let late = "SELECT 10 / (40000 - value) AS i FROM generate_series(1, 50000) AS t(value)";
     let cut = post("/v1/query?format=csv").body(late).send().await.unwrap();

@@ -1,7 +1,10 @@
 //! DELETE, UPDATE and ALTER TABLE are for those who may change the table and see all of it; policies follow what is renamed.
 
-use querent_catalog::Role;
-use querent_engine::Limits;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use querent_catalog::{NoProgress, Role, TableName};
+use querent_engine::{Engine, EngineOptions, ImportRequest, Limits};
 
 use super::{admin, caller, code, principal, run};
 use crate::sql::{engine, rows};
@@ -103,4 +106,51 @@ async fn what_a_policy_says_stays_when_columns_change_their_names() {
         run(&root, &[&format!("ALTER TABLE o RENAME COLUMN {from} TO \"{to}\"")]).await;
     }
     assert_eq!(rows(&anna, "SELECT id, \"e mail\" FROM o").await.unwrap(), [["1", "***@x"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_set_aside_go_only_where_their_caller_may_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    std::fs::write(files.join("t.csv"), "a\n1\nx\n").unwrap();
+    let options =
+        EngineOptions { external_roots: vec![files.clone()], ..EngineOptions::new(folder.path().join("data")) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let root = admin(&engine);
+    let import = async |roles: &[&str], table: &str, rejects: &str| {
+        let options = [("ignore_errors", "true"), ("types", "a=BIGINT"), ("rejects", rejects)];
+        let request = ImportRequest {
+            source: files.join("t.csv").display().to_string(),
+            format: None,
+            options: options
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect::<BTreeMap<_, _>>(),
+            table: TableName::new("default", table),
+            external: false,
+            if_exists: None,
+        };
+        let imported = engine.import(&principal("anna", Role::Write, roles, None), request, Arc::new(NoProgress)).await;
+        imported.map_err(|error| error.code())
+    };
+    // A table of the administrator's, which is one of rejects.
+    import(&[], "first", "kept").await.unwrap();
+    let grants = [
+        "CREATE TABLE t (a BIGINT)",
+        "GRANT SELECT, INSERT ON t TO ROLE clerk",
+        "GRANT SELECT, MODIFY, INSERT ON DATABASE default TO ROLE owner",
+    ];
+    run(&root, &grants).await;
+    for rejects in ["kept", "made"] {
+        assert_eq!(import(&["clerk"], "t", rejects).await.unwrap_err(), "not_allowed", "{rejects}");
+    }
+    assert_eq!(rows(&root, "SELECT count(*) FROM t").await.unwrap(), [["0"]]);
+    assert_eq!(rows(&root, "SELECT count(*) FROM kept").await.unwrap(), [["1"]]);
+    run(&root, &["GRANT INSERT ON kept TO ROLE clerk"]).await;
+    assert_eq!(import(&["clerk"], "t", "kept").await.unwrap().rows, Some(1));
+    assert_eq!(rows(&root, "SELECT count(*) FROM kept").await.unwrap(), [["2"]]);
+    // Nor do they take the place of the table that is imported.
+    assert_eq!(import(&["owner"], "fresh", "Fresh").await.unwrap_err(), "already_exists");
+    assert_eq!(code(&root, "SELECT * FROM fresh").await, "table_not_found");
 }

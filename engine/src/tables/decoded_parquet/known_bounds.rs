@@ -14,7 +14,7 @@ use bytes::Bytes;
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result as DfResult, ScalarValue, Statistics as TableStatistics};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetFileReaderFactory};
 use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
@@ -29,19 +29,20 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::planned_file::{PlannedFile, check};
+use super::planned_file::{FileOwner, PlannedFile, check};
+use crate::stores::VersionedObject;
 
 /// What the names of writers begin with that write no bounds where NaN is.
 const TELLING_WRITERS: [&str; 2] = ["querent", "DuckDB"];
 
 /// Returns a source of Parquet files that sees of their footers what may be relied on, and none of the rows of files that are
 /// changed while they are read, where they may be.
-pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>, may_change: bool) -> Arc<dyn FileSource> {
+pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>, owner: FileOwner) -> Arc<dyn FileSource> {
     let parquet = source.downcast_ref::<ParquetSource>();
     let Some((parquet, readers)) = parquet.and_then(|one| Some((one, one.parquet_file_reader_factory()?))) else {
         return Arc::clone(source);
     };
-    let readers = Arc::new(KnownBoundsReaders { readers: Arc::clone(readers), may_change });
+    let readers = Arc::new(KnownBoundsReaders { readers: Arc::clone(readers), owner });
     Arc::new(parquet.clone().with_parquet_file_reader_factory(readers))
 }
 
@@ -182,8 +183,7 @@ fn without_greatest(statistics: &Statistics) -> Statistics {
 #[derive(Debug)]
 struct KnownBoundsReaders {
     readers: Arc<dyn ParquetFileReaderFactory>,
-    /// Whether files may be changed by others, which is seen here.
-    may_change: bool,
+    owner: FileOwner,
 }
 
 impl ParquetFileReaderFactory for KnownBoundsReaders {
@@ -194,8 +194,19 @@ impl ParquetFileReaderFactory for KnownBoundsReaders {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> DfResult<Box<dyn AsyncFileReader + Send>> {
-        let planned = if self.may_change { PlannedFile::of(&partitioned_file) } else { None };
-        let reader = self.readers.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
+        let (versioned, planned) = match &self.owner {
+            FileOwner::Engine => (None, None),
+            FileOwner::OtherLocal => (None, PlannedFile::of(&partitioned_file)),
+            FileOwner::OtherStored { store, footers } => {
+                let found = VersionedObject::new(Arc::clone(store), partitioned_file.object_meta.clone());
+                (Some(CachedParquetFileReaderFactory::new(Arc::new(found), Arc::clone(footers))), None)
+            }
+        };
+        let readers: &dyn ParquetFileReaderFactory = match &versioned {
+            Some(versioned) => versioned,
+            None => self.readers.as_ref(),
+        };
+        let reader = readers.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
         Ok(Box::new(KnownBoundsReader { reader, planned }))
     }
 }

@@ -20,6 +20,7 @@ use object_store::path::Path as StorePath;
 use parquet::errors::ParquetError;
 
 use crate::error::{EngineError, find_cause, is_lost_file};
+use crate::stores::location_of;
 
 /// A Parquet file as errors name it.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl NamedParquet {
         let name = match is_managed {
             true => location.filename().unwrap_or_default().to_owned(),
             false if *store == ObjectStoreUrl::local_filesystem() => format!("/{location}"),
-            false => format!("{}{location}", store.as_str()),
+            false => location_of(location),
         };
         Self { location: location.to_string(), name, is_managed, only_decodes: false }
     }

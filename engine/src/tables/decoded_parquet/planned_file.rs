@@ -1,15 +1,50 @@
-//! Whether a local file is still the one that a scan was planned with. A scan reads a file part by part, opening it each time:
-//! of a file that is replaced meanwhile it would mix the rows of both.
+//! Whether a file is still the one that a scan was planned with. A scan reads a file part by part, opening it each time: of a
+//! file that is replaced meanwhile it would mix the rows of both.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 
 use crate::error::EngineError;
+
+/// Who may change the files of a scan while they are read.
+#[derive(Debug, Clone)]
+pub(super) enum FileOwner {
+    /// The engine, which never does; or local files that were looked at by another machine.
+    Engine,
+    /// Somebody else, on this machine.
+    OtherLocal,
+    /// Somebody else, in an object store or on a web server.
+    OtherStored {
+        /// The store.
+        store: Arc<dyn ObjectStore>,
+        /// The footers of all files that were read.
+        footers: Arc<dyn FileMetadataCache>,
+    },
+}
+
+impl FileOwner {
+    /// Returns who may change the files of a store, which no managed table has. `is_planned_here`: this machine looked at them.
+    pub(super) fn of_store(url: &ObjectStoreUrl, runtime: &RuntimeEnv, is_planned_here: bool) -> Self {
+        if *url == ObjectStoreUrl::local_filesystem() {
+            return if is_planned_here { Self::OtherLocal } else { Self::Engine };
+        }
+        match runtime.object_store(url) {
+            Ok(store) => Self::OtherStored { store, footers: runtime.cache_manager.get_file_metadata_cache() },
+            // The scan says so.
+            Err(_) => Self::Engine,
+        }
+    }
+}
 
 /// A local file as it was when its scan was planned.
 #[derive(Debug)]

@@ -3,14 +3,16 @@
 use std::fs::File;
 use std::io::{Error, Read, Result as IoResult, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use object_store::ObjectStoreExt as _;
+use object_store::{ObjectMeta, ObjectStoreExt as _};
 use tokio::runtime::Handle;
 
-use super::location::{LocatedFile, StoredObject};
+use super::location::LocatedFile;
 use super::unreadable;
 use crate::error::Result;
+use crate::stores::VersionedObject;
 
 /// The bytes that are fetched of an object first, where often only a header is read.
 const FIRST_BYTES: u64 = 64 << 10;
@@ -30,7 +32,8 @@ pub(crate) fn open(file: &LocatedFile) -> Result<OpenSourceFile> {
     match &file.object {
         None => open_local(&file.path).map(OpenSourceFile::Local),
         Some(object) => Ok(OpenSourceFile::Stored(Box::new(ObjectReader {
-            object: object.clone(),
+            store: VersionedObject::new(Arc::clone(&object.store), object.meta.clone()),
+            meta: object.meta.clone(),
             runtime: Handle::current(),
             at: 0,
             block: Bytes::new(),
@@ -66,7 +69,8 @@ impl Seek for OpenSourceFile {
 
 /// An object, read block by block.
 pub(crate) struct ObjectReader {
-    object: StoredObject,
+    store: VersionedObject,
+    meta: ObjectMeta,
     runtime: Handle,
     at: u64,
     block: Bytes,
@@ -83,8 +87,8 @@ impl ObjectReader {
 
     #[expect(clippy::disallowed_methods, reason = "readers run on blocking threads")]
     fn fetch(&mut self) -> IoResult<()> {
-        let until = self.at.saturating_add(self.next_bytes).min(self.object.meta.size);
-        let fetched = self.object.store.get_range(&self.object.meta.location, self.at..until);
+        let until = self.at.saturating_add(self.next_bytes).min(self.meta.size);
+        let fetched = self.store.get_range(&self.meta.location, self.at..until);
         self.block = self.runtime.block_on(fetched).map_err(Error::other)?;
         self.block_starts = self.at;
         self.next_bytes = (self.next_bytes * GROWTH).min(BLOCK_BYTES);
@@ -94,7 +98,7 @@ impl ObjectReader {
 
 impl Read for ObjectReader {
     fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
-        if buffer.is_empty() || self.at >= self.object.meta.size {
+        if buffer.is_empty() || self.at >= self.meta.size {
             return Ok(0);
         }
         if self.ahead().is_empty() {
@@ -111,7 +115,7 @@ impl Seek for ObjectReader {
     fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
         let to = match to {
             SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.object.meta.size.checked_add_signed(by),
+            SeekFrom::End(by) => self.meta.size.checked_add_signed(by),
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
         self.at = to.ok_or_else(|| Error::from(std::io::ErrorKind::InvalidInput))?;
