@@ -154,10 +154,12 @@ fn date_part(start: usize, word: &str) -> Option<DatePart> {
     Some((start, start + digits.len(), digits.parse().ok()?))
 }
 
-/// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30` or `30.03.2024` can be.
+/// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30`, `30.03.2024` or `30-03-2024` can be.
 fn days_of_numbers(word: &str) -> Vec<NaiveDate> {
-    let parts: Vec<usize> = word.split(['/', '.']).map(str::len).collect();
+    let parts: Vec<usize> = word.split(['/', '.', '-']).map(str::len).collect();
+    let has_dashes = parts.len() == 3 && word.matches('-').count() == 2;
     let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count(), parts.as_slice()) {
+        (0, 0, [1..=2, 1..=2, 4]) if has_dashes => &["%d-%m-%Y", "%m-%d-%Y"],
         (2, 0, [_, _, 4]) => &["%m/%d/%Y", "%d/%m/%Y"],
         (2, 0, [4, _, _]) => &["%Y/%m/%d"],
         (2, 0, [_, 2, 2]) => &["%m/%d/%y", "%d/%m/%y"],
