@@ -174,7 +174,7 @@ fn unspoken_words(words: &[SplitWord], explained: &[bool], names: &[(usize, usiz
     let is_said = |at: &usize| {
         let word = words[*at].lower.as_str();
         let is_name = names.iter().any(|(first, last)| (*first..=*last).contains(at));
-        !(is_name || is_superlative(word) || is_known_action(word) || is_of_taste(word))
+        !(is_name || is_superlative(word) || is_action(word) || is_of_taste(word))
     };
     let (spoken, others): (Vec<usize>, Vec<usize>) = (0..words.len()).filter(is_content).partition(|at| explained[*at]);
     let unspoken: Vec<usize> = others.into_iter().filter(is_said).collect();
@@ -226,6 +226,8 @@ fn names_in(words: &[SplitWord]) -> Vec<(usize, usize)> {
     runs
 }
 
+#[cfg(test)]
+mod field_tests;
 #[cfg(test)]
 mod meaning_tests;
 #[cfg(test)]

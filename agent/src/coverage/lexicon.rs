@@ -53,7 +53,10 @@ const GENERIC_WORDS: &str = "\
     nine ten eleven twelve hundred thousand million billion dozen zero thing things anything something everything \
     nothing word words text number's overview summary reason reasons meaning id identifier identifiers item items piece pieces \
     list lists set sets amount amounts quantity level levels status history sample samples statistic statistics \
-    metric metrics usage utilization load figure figures highest-ranked";
+    metric metrics usage utilization load figure figures highest-ranked kilobyte kilobytes megabyte megabytes gigabyte \
+    gigabytes terabyte terabytes tb watt watts kilowatt kilowatts volt volts milligram milligrams mg millilitre \
+    millilitres milliliter milliliters ml centimeter centimeters centimetre centimetres cm mm cover coverage reading \
+    readings measurement measurements strength intensity size sizes state states";
 
 /// Actions, in the form of a dictionary.
 const VERBS: &str = "\
@@ -135,11 +138,6 @@ pub(super) fn is_generic(word: &str) -> bool {
 /// Whether a lowercase word says nothing of which data is meant: `right now`, `remaining`, `really`.
 pub(super) fn is_empty_word(word: &str) -> bool {
     EMPTY.contains(word) || (word.len() > 4 && word.ends_with("ly"))
-}
-
-/// Whether a lowercase word is a form of a known action.
-pub(super) fn is_known_action(word: &str) -> bool {
-    PAST.contains(word) || ACTION_STEMS.contains(&stem(word))
 }
 
 /// Whether a lowercase word is the superlative of an adjective: it says which of the things, and is none itself.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use strsim::osa_distance;
 
 use super::lexicon::{is_function_word, is_generic, is_whole_word};
-use super::synonyms::{same_meaning, synonyms};
+use super::synonyms::{same_meaning, synonyms, things_of_kind};
 use super::words::{SplitWord, stem, without_plural};
 
 /// The shortest abbreviation, by its first letters or without vowels.
@@ -144,7 +144,13 @@ impl Vocabulary {
         if self.words.contains(lower) || self.stems.contains(&stem) {
             return true;
         }
-        if self.stems.iter().any(|known| same_meaning(&stem, known)) {
+        if self.stems.iter().any(|known| same_meaning(&stem, known))
+            || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing))
+        {
+            return true;
+        }
+        // `Snowy` days have snow.
+        if lower.chars().count() > MIN_PART && lower.strip_suffix('y').is_some_and(|noun| self.words.contains(noun)) {
             return true;
         }
         let length = lower.chars().count();

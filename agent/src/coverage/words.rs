@@ -148,6 +148,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("halves", "half"),
     ("leaves", "leave"),
     ("thieves", "thief"),
+    ("calves", "calf"),
     ("wolves", "wolf"),
     ("analyses", "analysis"),
     ("indices", "index"),
