@@ -16,7 +16,7 @@ use querent_catalog::TableInfo;
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
-use lexicon::{is_empty_word, is_function_word, is_generic, is_known_action, is_of_taste, is_opaque, is_superlative};
+use lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_of_taste, is_opaque, is_superlative};
 use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
