@@ -160,6 +160,16 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     gaps
 }
 
+/// Returns how many words of a question the data speaks of; `None` where the question is not English.
+pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option<usize> {
+    let split = words::split(question)?;
+    let is_content = |word: &&SplitWord| {
+        let lower = word.lower.as_str();
+        !(is_function_word(lower) || is_generic(lower) || is_action(lower)) && lower.chars().count() > 1
+    };
+    Some(split.words.iter().filter(is_content).filter(|word| vocabulary.names(&word.lower)).count())
+}
+
 /// The fewest words of a question that the data does not speak of, from which on they are what is asked for.
 const UNSPOKEN_WORDS: usize = 2;
 

@@ -12,9 +12,10 @@ mod sections;
 mod taught;
 
 use chrono::NaiveDate;
-use querent_catalog::{Principal, Relationship, SearchRequest, TableInfo, clear_drop};
+use querent_catalog::{PageRequest, Principal, Relationship, SearchRequest, TableFilter, TableInfo, clear_drop};
 use querent_engine::Session;
 
+use crate::coverage::{Vocabulary, explained_words};
 use crate::models::{ChatMessage, ChatRole};
 use crate::prompt_form::PromptForm;
 use crate::tokens::{estimate_tokens, take_tokens};
@@ -33,6 +34,8 @@ const SEARCHED_TABLES_SMALL: usize = 10;
 const LEAST_TABLES: usize = 6;
 /// Verified queries and metrics take at most one such part of what is left for the schema.
 const TAUGHT_SHARE: usize = 4;
+/// Tables whose names are compared with a question for which the search finds none.
+const COMPARED_TABLES: usize = 200;
 const SIMILAR_QUERIES: usize = 3;
 const SIMILAR_QUERIES_SMALL: usize = 1;
 const METRICS: usize = 5;
@@ -206,6 +209,9 @@ async fn find_tables(
         tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
         Vec::new()
     });
+    if hits.is_empty() {
+        return (tables_in_other_words(session, text, database, limit).await, None);
+    }
     let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
     hits.truncate(clear_drop(&scores, LEAST_TABLES));
     let margin = match scores.as_slice() {
@@ -213,6 +219,27 @@ async fn find_tables(
         _ => None,
     };
     (hits.into_iter().map(|(_, info)| info).collect(), margin)
+}
+
+/// Returns the tables of which a question speaks in other words than theirs, those of which it says most first, for the
+/// search finds none where it has no vectors. For a question in another language than English these are all, where they
+/// are few.
+async fn tables_in_other_words(session: &Session, text: &str, database: Option<&str>, limit: usize) -> Vec<TableInfo> {
+    let filter = TableFilter { database: database.map(str::to_owned), ..TableFilter::default() };
+    let tables = session.engine().catalog().tables();
+    let page = tables.list_with_columns(session.principal(), &filter, PageRequest::first(COMPARED_TABLES)).await;
+    let Ok(page) = page else { return Vec::new() };
+    let are_few = page.next.is_none() && page.items.len() <= limit;
+    let said = |table: &TableInfo| {
+        let mut vocabulary = Vocabulary::default();
+        vocabulary.add_table(table);
+        explained_words(text, &vocabulary)
+    };
+    let mut ranked: Vec<(Option<usize>, TableInfo)> =
+        page.items.into_iter().map(|table| (said(&table), table)).collect();
+    ranked.retain(|(words, _)| words.map_or(are_few, |words| words > 0));
+    ranked.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
+    ranked.into_iter().map(|(_, table)| table).take(limit).collect()
 }
 
 /// Returns the tables of two lists in turns, each once, at most `limit`.
