@@ -111,7 +111,8 @@ async fn a_question_in_other_words_is_shown_the_tables_that_it_may_mean() {
     ] {
         server.post("/v1/agent/ask", &json!({"question": question}), ADMIN).await;
         let requests = server.model.requests();
-        let prompt = requests.last().and_then(|request| request.messages.first()).map_or("", |first| first.content.as_str());
+        let prompt =
+            requests.last().and_then(|request| request.messages.first()).map_or("", |first| first.content.as_str());
         assert!(prompt.contains(shown), "{question}: {prompt}");
         assert!(!other.is_some_and(|other| prompt.contains(other)), "{question}: {prompt}");
     }
