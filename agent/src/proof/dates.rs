@@ -132,6 +132,12 @@ pub(super) fn begins_month(word: &str) -> bool {
     MONTHS.iter().flat_map(|names| names.iter()).any(|name| name.starts_with(word))
 }
 
+/// Returns the names of a month, from 1, in other languages than English.
+pub(super) fn foreign_names_of_month(month: u32) -> &'static [&'static str] {
+    let names = usize::try_from(month).ok().and_then(|month| MONTHS.get(month.checked_sub(1)?).copied());
+    names.and_then(|names| names.get(1..)).unwrap_or_default()
+}
+
 /// Returns the number of the month that a word is the name of.
 fn month_of(word: &str) -> Option<u32> {
     let word = word.trim_end_matches(['.', ',']).to_lowercase();

@@ -11,7 +11,7 @@ const DOZEN_TOLERANCE: f64 = 1.5;
 /// How far `two and a half` rounds.
 const HALF_TOLERANCE: f64 = 0.25;
 /// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
-const SCALES: [(&str, f64); 43] = [
+const SCALES: [(&str, f64); 44] = [
     ("hundred", HUNDRED),
     ("thousand", 1e3),
     ("million", 1e6),
@@ -55,6 +55,7 @@ const SCALES: [(&str, f64); 43] = [
     ("bilhões", 1e9),
     ("miliardo", 1e9),
     ("duizend", 1e3),
+    ("mila", 1e3),
 ];
 const WORDS: [&str; 18] = [
     "two",
@@ -420,6 +421,14 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     };
     let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
     let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
+    // `48.000`, where points stand between thousands: nobody writes three zeros behind a point.
+    if decimals == 3
+        && rest[..end].ends_with("000")
+        && let Some(grouped) = other
+    {
+        other = Some((value, tolerance));
+        (value, tolerance) = grouped;
+    }
     if let Some((power, _)) = exponent {
         value *= 10f64.powi(power);
         tolerance *= 10f64.powi(power);
