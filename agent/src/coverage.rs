@@ -7,6 +7,7 @@
 
 mod lexicon;
 mod phrases;
+mod synonyms;
 mod vocabulary;
 mod words;
 
@@ -15,7 +16,7 @@ use querent_catalog::TableInfo;
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
-use lexicon::{is_function_word, is_generic, is_of_taste, is_opaque};
+use lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_of_taste, is_opaque, is_superlative};
 use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
@@ -135,7 +136,17 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
         let words = missing.iter().map(|at| words[*at].lower.clone()).collect();
         gaps.asked.push(AskedGap { phrase: text.join(" "), words });
     }
-    for (first, last) in names_in(words) {
+    let names = names_in(words);
+    if gaps.asked.is_empty()
+        && let Some(unspoken) = unspoken_words(words, &explained, &names)
+    {
+        let text: Vec<&str> =
+            words[unspoken[0]..=unspoken[unspoken.len() - 1]].iter().map(|word| word.text.as_str()).collect();
+        unspoken.iter().for_each(|at| taken[*at] = true);
+        let words = unspoken.iter().map(|at| words[*at].lower.clone()).collect();
+        gaps.asked.push(AskedGap { phrase: text.join(" "), words });
+    }
+    for (first, last) in names {
         taken[first..=last].fill(true);
         let is_known = (first..=last).any(|at| explained[at] && !NAME_LINKS.contains(&words[at].lower.as_str()));
         if !is_known {
@@ -147,6 +158,37 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     gaps.others = u32::try_from(others).unwrap_or(u32::MAX);
     gaps.judgement = judgement_in(words, vocabulary);
     gaps
+}
+
+/// Returns how many words of a question the data speaks of; `None` where the question is not English.
+pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option<usize> {
+    let split = words::split(question)?;
+    let is_content = |word: &&SplitWord| {
+        let lower = word.lower.as_str();
+        !(is_function_word(lower) || is_generic(lower) || is_action(lower)) && lower.chars().count() > 1
+    };
+    Some(split.words.iter().filter(is_content).filter(|word| vocabulary.names(&word.lower)).count())
+}
+
+/// The fewest words of a question that the data does not speak of, from which on they are what is asked for.
+const UNSPOKEN_WORDS: usize = 2;
+
+/// Returns the places of the words that the data does not speak of, where they are at least as many as those that it does:
+/// `which patients are allergic to penicillin`. Names, actions and words that go with any data do not count.
+fn unspoken_words(words: &[SplitWord], explained: &[bool], names: &[(usize, usize)]) -> Option<Vec<usize>> {
+    let is_content = |at: &usize| {
+        let word = words[*at].lower.as_str();
+        let is_letter_or_number = word.chars().count() < 2 || word.chars().any(|c| c.is_ascii_digit());
+        !(is_letter_or_number || is_function_word(word) || is_generic(word) || is_empty_word(word))
+    };
+    let is_said = |at: &usize| {
+        let word = words[*at].lower.as_str();
+        let is_name = names.iter().any(|(first, last)| (*first..=*last).contains(at));
+        !(is_name || is_superlative(word) || is_action(word) || is_of_taste(word))
+    };
+    let (spoken, others): (Vec<usize>, Vec<usize>) = (0..words.len()).filter(is_content).partition(|at| explained[*at]);
+    let unspoken: Vec<usize> = others.into_iter().filter(is_said).collect();
+    (unspoken.len() >= UNSPOKEN_WORDS.max(spoken.len())).then_some(unspoken)
 }
 
 /// Returns the words by which a question asks for a judgement: advice, an opinion, or what is a matter of taste, where
@@ -194,6 +236,8 @@ fn names_in(words: &[SplitWord]) -> Vec<(usize, usize)> {
     runs
 }
 
+#[cfg(test)]
+mod field_tests;
 #[cfg(test)]
 mod meaning_tests;
 #[cfg(test)]

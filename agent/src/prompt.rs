@@ -12,9 +12,10 @@ mod sections;
 mod taught;
 
 use chrono::NaiveDate;
-use querent_catalog::{Principal, Relationship, SearchRequest, TableInfo, clear_drop};
+use querent_catalog::{PageRequest, Principal, Relationship, SearchRequest, TableFilter, TableInfo, clear_drop};
 use querent_engine::Session;
 
+use crate::coverage::{Vocabulary, explained_words};
 use crate::models::{ChatMessage, ChatRole};
 use crate::prompt_form::PromptForm;
 use crate::tokens::{estimate_tokens, take_tokens};
@@ -33,6 +34,8 @@ const SEARCHED_TABLES_SMALL: usize = 10;
 const LEAST_TABLES: usize = 6;
 /// Verified queries and metrics take at most one such part of what is left for the schema.
 const TAUGHT_SHARE: usize = 4;
+/// Tables whose names are compared with a question for which the search finds none.
+const COMPARED_TABLES: usize = 200;
 const SIMILAR_QUERIES: usize = 3;
 const SIMILAR_QUERIES_SMALL: usize = 1;
 const METRICS: usize = 5;
@@ -54,6 +57,8 @@ language of the question.";
 pub(crate) struct PromptParts<'a> {
     /// The question.
     pub(crate) question: &'a str,
+    /// What the columns of a table are ranked by: the question, with earlier ones of the conversation.
+    pub(crate) subject: &'a str,
     /// Where bare names resolve.
     pub(crate) database: &'a str,
     /// How to reply, for a model that needs instructions.
@@ -103,7 +108,7 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
     let tables: Vec<SchemaTable<'_>> =
         parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples, note: None, shows_types }).collect();
     let joins = parts.form.joins;
-    let schema = render_schema(&tables, parts.relationships, joins, parts.database, parts.question, left);
+    let schema = render_schema(&tables, parts.relationships, joins, parts.database, parts.subject, left);
     for section in [schema, taught].iter().filter(|section| !section.is_empty()) {
         system.push_str("\n\n");
         system.push_str(section);
@@ -143,34 +148,31 @@ pub(crate) struct QuestionContext {
 /// Finds the tables that the schema search ranks best, up to a clear drop of the score, how they join, and taught
 /// queries and metrics. A failure leaves its part of the prompt out instead of failing the run: the model has tools to
 /// explore.
+///
+/// `subject` is the question with earlier ones of the conversation, where there are any. Nobody can tell whether a
+/// question goes on from those, so that the tables for it alone are found as well: both take turns.
 pub(crate) async fn find_context(
     session: &Session,
     question: &str,
+    subject: &str,
     database: Option<&str>,
     small: bool,
 ) -> QuestionContext {
     let limit = if small { SEARCHED_TABLES_SMALL } else { SEARCHED_TABLES };
-    let request = SearchRequest { query: question.to_owned(), database: database.map(str::to_owned), limit };
     let who: &Principal = session.principal();
     let catalog = session.engine().catalog();
-    let mut hits = catalog.search().tables_with_columns(who, &request).await.unwrap_or_else(|error| {
-        tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
-        Vec::new()
-    });
-    let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
-    hits.truncate(clear_drop(&scores, LEAST_TABLES));
-    let margin = match scores.as_slice() {
-        [best, next, ..] if *best > 0.0 => Some(f64::from((best - next) / best)),
-        _ => None,
-    };
-    let tables: Vec<TableInfo> = hits.into_iter().map(|(_, info)| info).collect();
+    let (mut tables, margin) = find_tables(session, subject, database, limit).await;
+    if subject != question {
+        let (alone, _) = find_tables(session, question, database, limit).await;
+        tables = in_turns(tables, alone, limit);
+    }
     session.engine().queue_profiles(tables.iter().map(|table| table.name.clone()));
     let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
     let similar = if small { SIMILAR_QUERIES_SMALL } else { SIMILAR_QUERIES };
     let (relationships, queries, metrics) = futures::join!(
         catalog.relationships().among(who, &ids),
-        catalog.knowledge().similar_queries(who, database, question, similar),
-        catalog.knowledge().similar_metrics(who, database, question, METRICS),
+        catalog.knowledge().similar_queries(who, database, subject, similar),
+        catalog.knowledge().similar_metrics(who, database, subject, METRICS),
     );
     let warn = |what: &str, error: querent_catalog::CatalogError| {
         tracing::warn!(code = error.code(), %error, "the prompt is without {what}");
@@ -194,6 +196,67 @@ pub(crate) async fn find_context(
     QuestionContext { tables, relationships, taught, margin }
 }
 
+/// Returns the tables that the schema search ranks best for a text, and how clearly the best one stands out.
+async fn find_tables(
+    session: &Session,
+    text: &str,
+    database: Option<&str>,
+    limit: usize,
+) -> (Vec<TableInfo>, Option<f64>) {
+    let request = SearchRequest { query: text.to_owned(), database: database.map(str::to_owned), limit };
+    let search = session.engine().catalog().search();
+    let mut hits = search.tables_with_columns(session.principal(), &request).await.unwrap_or_else(|error| {
+        tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
+        Vec::new()
+    });
+    if hits.is_empty() {
+        return (tables_in_other_words(session, text, database, limit).await, None);
+    }
+    let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
+    hits.truncate(clear_drop(&scores, LEAST_TABLES));
+    let margin = match scores.as_slice() {
+        [best, next, ..] if *best > 0.0 => Some(f64::from((best - next) / best)),
+        _ => None,
+    };
+    (hits.into_iter().map(|(_, info)| info).collect(), margin)
+}
+
+/// Returns the tables of which a question speaks in other words than theirs, those of which it says most first, for the
+/// search finds none where it has no vectors. For a question in another language than English these are all, where they
+/// are few.
+async fn tables_in_other_words(session: &Session, text: &str, database: Option<&str>, limit: usize) -> Vec<TableInfo> {
+    let filter = TableFilter { database: database.map(str::to_owned), ..TableFilter::default() };
+    let tables = session.engine().catalog().tables();
+    let page = tables.list_with_columns(session.principal(), &filter, PageRequest::first(COMPARED_TABLES)).await;
+    let Ok(page) = page else { return Vec::new() };
+    let are_few = page.next.is_none() && page.items.len() <= limit;
+    let said = |table: &TableInfo| {
+        let mut vocabulary = Vocabulary::default();
+        vocabulary.add_table(table);
+        explained_words(text, &vocabulary)
+    };
+    let mut ranked: Vec<(Option<usize>, TableInfo)> =
+        page.items.into_iter().map(|table| (said(&table), table)).collect();
+    ranked.retain(|(words, _)| words.map_or(are_few, |words| words > 0));
+    ranked.sort_by_key(|(words, _)| std::cmp::Reverse(*words));
+    ranked.into_iter().map(|(_, table)| table).take(limit).collect()
+}
+
+/// Returns the tables of two lists in turns, each once, at most `limit`.
+fn in_turns(first: Vec<TableInfo>, second: Vec<TableInfo>, limit: usize) -> Vec<TableInfo> {
+    let longest = first.len().max(second.len());
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut tables: Vec<TableInfo> = Vec::new();
+    for _ in 0..longest {
+        for table in [first.next(), second.next()].into_iter().flatten() {
+            if tables.len() < limit && !tables.iter().any(|known| known.id == table.id) {
+                tables.push(table);
+            }
+        }
+    }
+    tables
+}
+
 /// Shortens a question to the budget. Keeps its beginning and its end, since one of them says what is asked.
 fn shortened_question(question: &str, tokens: usize) -> String {
     if estimate_tokens(question) <= tokens {
@@ -207,35 +270,25 @@ fn shortened_question(question: &str, tokens: usize) -> String {
     take_tokens(&format!("{head}{MARK}{tail}"), tokens).to_owned()
 }
 
+/// Words that depend on what day it is, in the languages in which people ask.
+const TIME_WORDS: &str = "\
+    today yesterday tomorrow now current currently last past this recent recently ago since next latest week weeks days \
+    hours hour minutes tonight overdue expired upcoming ongoing ytd mtd \
+    heute gestern morgen jetzt aktuell aktuelle aktuellen letzte letzten letzter letztes vergangene vergangenen diese \
+    diesen dieser dieses nächste nächsten vorige vorigen seit woche wochen tagen stunden \
+    aujourd hier demain maintenant actuel actuelle actuellement dernier dernière derniers dernières cette ces depuis \
+    prochain prochaine semaine semaines jours heures \
+    hoy ayer mañana ahora actual actualmente último última últimos últimas pasado pasada este esta estos desde hace \
+    próximo próxima semana semanas días horas \
+    hoje ontem amanhã agora atual atualmente passado passada neste nesta últimos dias \
+    oggi ieri domani ora attuale ultimo ultima ultimi ultime scorso scorsa questo questa settimana settimane giorni ore \
+    vandaag gisteren nu huidige vorige afgelopen laatste deze dit volgende sinds dagen uren";
+
 /// Whether an answer depends on what day it is.
 fn asks_about_time(question: &str) -> bool {
-    const WORDS: [&str; 22] = [
-        "today",
-        "yesterday",
-        "tomorrow",
-        "now",
-        "current",
-        "currently",
-        "last",
-        "past",
-        "this",
-        "recent",
-        "recently",
-        "ago",
-        "since",
-        "next",
-        "latest",
-        "week",
-        "weeks",
-        "days",
-        "hours",
-        "hour",
-        "minutes",
-        "tonight",
-    ];
-    question
-        .split(|c: char| !c.is_alphanumeric())
-        .any(|word| WORDS.iter().any(|time_word| word.eq_ignore_ascii_case(time_word)))
+    let lower = question.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.any(|word| TIME_WORDS.split_whitespace().any(|time_word| word == time_word))
 }
 
 #[cfg(test)]
@@ -247,6 +300,7 @@ mod tests {
     fn parts(question: &str, budget_tokens: usize) -> PromptParts<'_> {
         PromptParts {
             question,
+            subject: question,
             database: "default",
             instructions: None,
             tool_tokens: 0,
@@ -294,5 +348,15 @@ mod tests {
     fn the_date_is_given_only_when_it_matters() {
         assert!(first_turn(&parts("errors in the last hour?", 900))[0].content.contains("1970-01-01"));
         assert!(!first_turn(&parts("Which carrier had the most flights?", 900))[0].content.contains("1970"));
+        for question in [
+            "Which invoices are overdue?",
+            "Wie viele Termine gab es letzte Woche?",
+            "Combien de vols aujourd'hui ?",
+            "¿Cuántos pedidos hubo el mes pasado?",
+            "Quanti ordini il mese scorso?",
+            "Hoeveel klanten afgelopen maand?",
+        ] {
+            assert!(first_turn(&parts(question, 900))[0].content.contains("1970-01-01"), "{question}");
+        }
     }
 }

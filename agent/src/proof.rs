@@ -12,6 +12,7 @@ mod comparisons;
 mod dates;
 mod derived;
 mod earlier;
+mod foreign_numbers;
 mod names;
 mod numbers;
 mod own;

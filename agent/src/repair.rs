@@ -7,6 +7,7 @@
 //! without saying so: each has a line of what was written, what ran, and why.
 
 mod aggregates;
+mod clause_order;
 mod columns;
 mod counts;
 mod dialects;
@@ -26,11 +27,12 @@ mod types;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use querent_catalog::{Relationship, TableInfo, TableName};
+use querent_catalog::{PageRequest, Relationship, TableFilter, TableInfo, TableName};
 use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{
-    BinaryOperator, Expr, Ident, ObjectName, ObjectNamePart, Statement, visit_expressions, visit_relations_mut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    Statement, visit_expressions, visit_relations_mut,
 };
 
 pub(crate) use grouping::selected_as;
@@ -39,8 +41,13 @@ pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of, constraint_of};
 
+use self::grouping::aggregate;
+use crate::sql_text::visit_own_exprs;
+
 /// How often the passes are repeated: a column of a subquery that was repaired may be one of the outer query.
 const ROUNDS: usize = 3;
+/// Tables of which joins are looked for, those that a query names first.
+const MOST_TABLES: usize = 40;
 
 /// The tables that a run knows of: those that its prompt shows, best first, and how they join.
 #[derive(Debug, Clone, Default)]
@@ -138,10 +145,12 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     let parsed = parse::parse_query(sql)?;
     let (mut statement, mut repairs) = (parsed.statement, parsed.repairs);
     dialects::repair(&mut statement, parsed.habits, &mut repairs);
-    let known = known_tables(session, at_hand, &statement).await;
+    let mut known = known_tables(session, at_hand, &statement).await;
     let database = session.database();
     let compared_with_themselves = self_comparisons(&statement);
     tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
+    let at_hand = &with_neighbours(session, at_hand, &statement, &known).await;
+    at_hand.tables.iter().for_each(|table| known.insert(table.clone()));
     subqueries::repair(&mut statement, &known, database, &mut repairs);
     for _ in 0..ROUNDS {
         let before = repairs.len();
@@ -160,6 +169,47 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     (!repairs.is_empty()).then(|| RepairedQuery { sql: statement.to_string(), repairs })
 }
 
+/// Returns the tables at hand with the others of the databases that a statement reads, and how they join: a prompt shows
+/// only the tables that rank best, and a column may be of another one.
+async fn with_neighbours(
+    session: &Session,
+    at_hand: &TablesAtHand,
+    statement: &Statement,
+    known: &KnownTables,
+) -> TablesAtHand {
+    let mut tables: Vec<TableInfo> = known.named_in(statement, session.database()).into_iter().cloned().collect();
+    let mut databases: Vec<String> = tables.iter().map(|table| table.name.database.clone()).collect();
+    databases.sort_unstable();
+    databases.dedup();
+    tables.extend(at_hand.tables.iter().cloned());
+    let (catalog, who) = (session.engine().catalog(), session.principal());
+    for database in databases {
+        let filter = TableFilter { database: Some(database), ..TableFilter::default() };
+        let page = catalog.tables().list_with_columns(who, &filter, PageRequest::first(MOST_TABLES)).await;
+        tables.extend(page.map(|page| page.items).unwrap_or_default());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    tables.retain(|table| seen.insert(key_of(&table.name)));
+    tables.truncate(MOST_TABLES.max(at_hand.tables.len()));
+    let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
+    let mut relationships = at_hand.relationships.clone();
+    for one in catalog.relationships().among(who, &ids).await.unwrap_or_default() {
+        let is_same = |other: &Relationship| {
+            (&other.from, &other.from_columns, &other.to, &other.to_columns)
+                == (&one.from, &one.from_columns, &one.to, &one.to_columns)
+        };
+        if !relationships.iter().any(is_same) {
+            relationships.push(one);
+        }
+    }
+    // Those at hand stay the first, best first.
+    let rank = |table: &TableInfo| {
+        at_hand.tables.iter().position(|known| known.name == table.name).unwrap_or(at_hand.tables.len())
+    };
+    tables.sort_by_key(rank);
+    TablesAtHand { tables, relationships }
+}
+
 /// Counts the comparisons of a column with itself.
 fn self_comparisons(statement: &Statement) -> usize {
     let mut count = 0;
@@ -173,6 +223,43 @@ fn self_comparisons(statement: &Statement) -> usize {
         ControlFlow::Continue(())
     });
     count
+}
+
+/// Whether a query runs here and says something else than it was written for: `format(day, 'yyyy-MM')` of T-SQL would write
+/// the text into the day.
+pub(crate) fn is_misread(sql: &str) -> bool {
+    if !sql.to_ascii_lowercase().contains("format") {
+        return false;
+    }
+    let Some(parsed) = parse::parse_query(sql) else { return false };
+    let text = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => value.value.clone().into_string(),
+        _ => None,
+    };
+    let found: ControlFlow<()> = visit_expressions(&parsed.statement, |expr| match expr {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if name.to_string().eq_ignore_ascii_case("format")
+                && matches!(list.args.as_slice(), [first, second]
+                    if text(first).is_none() && text(second).is_some_and(|format| !format.contains('{'))) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// Whether a query takes an aggregate of an aggregate.
+pub(crate) fn nests_aggregates(sql: &str) -> bool {
+    let Some(parsed) = parse::parse_query(sql) else { return false };
+    let found: ControlFlow<()> = visit_expressions(&parsed.statement, |expr| {
+        let mut inner = 0;
+        if aggregate(expr).is_some() {
+            visit_own_exprs(expr, |part| inner += usize::from(aggregate(part).is_some()));
+        }
+        if inner > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found.is_break()
 }
 
 /// Returns the tables that a query reads, as far as the caller may see them; none for what cannot be parsed.

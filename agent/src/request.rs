@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::history::calls_cost;
 use crate::models::{ChatMessage, ChatRole, ModelToolCall, Sampling, ToolChoice, ToolSpec};
 use crate::prompt::PromptSections;
-use crate::tokens::estimate_tokens;
+use crate::tokens::{estimate_tokens, take_tokens};
 
 /// One question of the ask protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +95,12 @@ impl Protocol {
 
 /// A question longer than this is a document. Every protocol has this limit.
 pub const MAX_QUESTION_BYTES: usize = 256 * 1024;
+
+/// Earlier questions by which the tables of a follow-up are looked up: until they have so many words, and at most so many,
+/// each of so many tokens.
+const EARLIER_WORDS: usize = 12;
+const EARLIER_QUESTIONS: usize = 6;
+const EARLIER_TOKENS: usize = 200;
 
 /// Tokens that a picture of usual size takes.
 const PICTURE_TOKENS: usize = 765;
@@ -306,6 +312,24 @@ impl RunRequest {
         };
         said(&self.input).or_else(|| said(&self.history)).unwrap_or_default()
     }
+
+    /// Returns what the asker said before the question, as far back as it takes to say what the question is about, the
+    /// oldest first; `None` where nothing was said. `And in 2024?` names no table.
+    pub(crate) fn earlier_question(&self) -> Option<String> {
+        let messages = self.input.iter().rev().chain(self.history.iter().rev());
+        let asked = messages.filter(|message| message.role == ChatRole::User).map(|message| message.content.trim());
+        let mut earlier: Vec<&str> = Vec::new();
+        let mut words = 0;
+        for text in asked.skip(1).take(EARLIER_QUESTIONS) {
+            words += text.split_whitespace().count();
+            earlier.push(take_tokens(text, EARLIER_TOKENS));
+            if words >= EARLIER_WORDS {
+                break;
+            }
+        }
+        earlier.reverse();
+        (words > 0).then(|| earlier.join("\n"))
+    }
 }
 
 impl From<AskRequest> for RunRequest {
@@ -326,5 +350,26 @@ impl From<AskRequest> for RunRequest {
             echo,
             ..Self::new(Protocol::Ask, input)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follow_up_goes_on_from_what_was_asked_before() {
+        let said = |role: ChatRole, text: &str| ChatMessage::text(role, text);
+        let mut request = RunRequest::new(Protocol::Chat, vec![said(ChatRole::User, "and in 2024?")]);
+        assert_eq!(request.earlier_question(), None);
+        request.history = vec![
+            said(ChatRole::User, "Hello, who are you and what can you do for me here, please, in a few words?"),
+            said(ChatRole::Assistant, "I answer questions."),
+            said(ChatRole::User, "How many flights did each carrier have in January of 2013?"),
+            said(ChatRole::Assistant, "16."),
+            said(ChatRole::User, "by month"),
+        ];
+        let earlier = "How many flights did each carrier have in January of 2013?\nby month";
+        assert_eq!(request.earlier_question().as_deref(), Some(earlier));
     }
 }

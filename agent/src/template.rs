@@ -2,9 +2,13 @@
 //! with those values filled in. No model is asked, so nothing is guessed: the words around the values must be the same,
 //! in the same order, and each value must stand for exactly one literal of the SQL.
 
+mod literal_place;
+
 use serde::{Deserialize, Serialize};
 use sqlparser::dialect::GenericDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
+
+use self::literal_place::{LiteralPlace, place_of};
 
 /// Longer questions are not compared.
 const MAX_WORDS: usize = 60;
@@ -18,10 +22,57 @@ const FILLERS: [&str; 25] = [
     "do", "does", "did", "can", "could", "you", "i", "there", "s",
 ];
 /// Words that are no part of a value: where one stands, the question says more than the verified one.
-const NOT_IN_VALUES: [&str; 36] = [
-    "and", "or", "not", "no", "without", "in", "of", "with", "by", "per", "for", "from", "than", "before", "after",
-    "between", "since", "until", "during", "on", "at", "to", "over", "under", "above", "below", "more", "less", "only",
-    "except", "each", "every", "most", "least", "that", "which",
+const NOT_IN_VALUES: [&str; 50] = [
+    "and",
+    "or",
+    "not",
+    "no",
+    "without",
+    "in",
+    "of",
+    "with",
+    "by",
+    "per",
+    "for",
+    "from",
+    "than",
+    "before",
+    "after",
+    "between",
+    "since",
+    "until",
+    "during",
+    "on",
+    "at",
+    "to",
+    "over",
+    "under",
+    "above",
+    "below",
+    "more",
+    "less",
+    "only",
+    "except",
+    "each",
+    "every",
+    "most",
+    "least",
+    "that",
+    "which",
+    "but",
+    "excluding",
+    "including",
+    "beside",
+    "outside",
+    "within",
+    "beyond",
+    "all",
+    "any",
+    "both",
+    "either",
+    "neither",
+    "none",
+    "exactly",
 ];
 const NUMBER_WORDS: [&str; 11] =
     ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
@@ -88,19 +139,18 @@ struct QuestionWord {
     folded: String,
     start: usize,
     end: usize,
-    /// Whether it is written in capitals: `US` is no `us`.
+    /// Whether it is written in capitals: `US` is no `us`, and in `grade A` the letter is no article.
     is_code: bool,
+    is_filler: bool,
 }
 
 impl QuestionWord {
     fn new(text: &str, start: usize, end: usize) -> Self {
         let word = &text[start..end];
-        let is_code = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
-        Self { folded: folded(word), start, end, is_code }
-    }
-
-    fn is_filler(&self) -> bool {
-        !self.is_code && FILLERS.contains(&self.folded.as_str())
+        let is_grade = word == "A" && !text[..start].trim().is_empty();
+        let is_code = is_grade || (word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase()));
+        let is_filler = !is_code && FILLERS.contains(&word.to_lowercase().as_str());
+        Self { folded: folded(word), start, end, is_code, is_filler }
     }
 
     /// Whether it is a sign, as `<` and `%` are.
@@ -155,6 +205,8 @@ struct Slot {
     /// Of the SQL: more than one where a text stands in it several times.
     tokens: Vec<usize>,
     is_number: bool,
+    /// Whether one of them says which rows.
+    is_chosen: bool,
     value: String,
     /// Of a pattern: `%` before and after.
     prefix: String,
@@ -198,14 +250,10 @@ fn number_of(word: &str) -> Option<String> {
 /// Returns the literals of a query that its question names, each exactly once, in the order of the question.
 fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
-    let mut before = None;
     for (index, token) in tokens.iter().enumerate() {
+        let place = place_of(tokens, index);
         // A number with a sign is not the one that a question says without.
-        let is_signed = before == Some(&Token::Minus);
-        if !matches!(token, Token::Whitespace(_)) {
-            before = Some(token);
-        }
-        if is_signed {
+        if place == LiteralPlace::Signed {
             continue;
         }
         let (value, is_number, prefix, suffix) = match token {
@@ -218,8 +266,12 @@ fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
             }
             _ => continue,
         };
+        if is_number && place != LiteralPlace::Chosen {
+            continue;
+        }
         if let Some(known) = slots.iter_mut().find(|slot| slot.value == value) {
             known.tokens.push(index);
+            known.is_chosen |= place == LiteralPlace::Chosen;
             continue;
         }
         let written: Vec<String> = words_of(&value).into_iter().map(|word| word.folded).collect();
@@ -236,11 +288,12 @@ fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
         });
         if let (Some(start), None) = (places.next(), places.next()) {
             let end = start + written.len();
-            slots.push(Slot { tokens: vec![index], is_number, value, prefix, suffix, start, end });
+            let is_chosen = place == LiteralPlace::Chosen;
+            slots.push(Slot { tokens: vec![index], is_number, is_chosen, value, prefix, suffix, start, end });
         }
     }
-    // A number that the query has twice may be two things.
-    slots.retain(|slot| !slot.is_number || slot.tokens.len() == 1);
+    // A number that the query has twice may be two things, and a text that nothing is compared with is a label.
+    slots.retain(|slot| slot.is_chosen && (!slot.is_number || slot.tokens.len() == 1));
     slots.sort_by_key(|slot| (slot.start, slot.end));
     let mut free = 0;
     slots.retain(|slot| {
@@ -250,7 +303,43 @@ fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
         }
         is_free
     });
+    let others: Vec<(usize, &Token)> = tokens
+        .iter()
+        .enumerate()
+        .filter(|(index, token)| {
+            let is_literal = matches!(token, Token::Number(..) | Token::SingleQuotedString(_));
+            is_literal && !slots.iter().any(|slot| slot.tokens.contains(index))
+        })
+        .collect();
+    slots.retain(|slot| !others.iter().any(|(index, other)| is_derived(slot, other, place_of(tokens, *index))));
     slots
+}
+
+/// Whether another literal of the query follows from the value of a slot, so that filling in the slot alone would ask
+/// for something else: the end of `>= '2024-03-01' AND < '2024-04-01'`, or `'2024-Q1'` of 2024.
+fn is_derived(slot: &Slot, other: &Token, place: LiteralPlace) -> bool {
+    let text = match other {
+        Token::Number(number, _) => number,
+        Token::SingleQuotedString(text) => text,
+        _ => return false,
+    };
+    let is_next = || {
+        let numbers = number_of(&slot.value).zip(number_of(text));
+        let difference = numbers.and_then(|(one, other)| Some(one.parse::<f64>().ok()? - other.parse::<f64>().ok()?));
+        slot.is_number && place == LiteralPlace::Chosen && difference.is_some_and(|difference| difference.abs() == 1.0)
+    };
+    let has_value = || {
+        let is_word = |word: QuestionWord| word.folded == folded(&slot.value);
+        matches!(other, Token::SingleQuotedString(_)) && words_of(&text.replace('-', " ")).into_iter().any(is_word)
+    };
+    (is_time(&slot.value) && is_time(text)) || is_next() || has_value()
+}
+
+/// Whether a literal is a year, or begins with one as a date does.
+fn is_time(literal: &str) -> bool {
+    let year = literal.get(..4).unwrap_or_default();
+    let is_year = year.chars().all(|c| c.is_ascii_digit()) && (year.starts_with("19") || year.starts_with("20"));
+    is_year && literal.get(4..).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/', '.']))
 }
 
 /// A part of a verified question.
@@ -269,7 +358,7 @@ fn pattern<'a>(words: &'a [QuestionWord], slots: &[Slot]) -> Vec<QuestionPart<'a
             at = slot.end;
             continue;
         }
-        if !word.is_filler() {
+        if !word.is_filler {
             parts.push(QuestionPart::Fixed(&word.folded));
         }
         at += 1;
@@ -298,9 +387,9 @@ impl Matcher<'_> {
             (Some(QuestionPart::Fixed(wanted)), Some(here)) if here.folded == **wanted => {
                 self.find(part + 1, word + 1, captured);
             }
-            (Some(QuestionPart::Value), Some(here)) if !here.is_filler() => {
+            (Some(QuestionPart::Value), Some(here)) if !here.is_filler => {
                 for end in word + 1..=(word + MAX_VALUE_WORDS).min(self.words.len()) {
-                    if self.words.get(end - 1).is_some_and(QuestionWord::is_filler) {
+                    if self.words.get(end - 1).is_some_and(|word| word.is_filler) {
                         continue;
                     }
                     captured.push((word, end));
@@ -308,7 +397,7 @@ impl Matcher<'_> {
                     captured.pop();
                 }
             }
-            (_, Some(here)) if here.is_filler() => self.find(part, word + 1, captured),
+            (_, Some(here)) if here.is_filler => self.find(part, word + 1, captured),
             _ => {}
         }
     }
@@ -399,6 +488,75 @@ mod tests {
         ] {
             let sql = filled(verified, sql, question).unwrap_or_else(|| panic!("{question}"));
             assert!(sql.ends_with(expected), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_the_query_derives_from_a_value_is_not_left_behind() {
+        for (verified, sql, question) in [
+            ("Orders of 2023?", "SELECT 1 FROM t WHERE year >= 2023 AND year < 2024", "Orders of 2022?"),
+            (
+                "Orders on 2024-03-01?",
+                "SELECT 1 FROM t WHERE d >= '2024-03-01' AND d < '2024-03-02'",
+                "Orders on 2024-01-01?",
+            ),
+            ("Orders of 2023?", "SELECT 1 FROM t WHERE y = 2023 AND d <= '2023-12-31'", "Orders of 2022?"),
+            ("Rows of hour 5?", "SELECT 1 FROM t WHERE h >= 5 AND h < 6", "Rows of hour 7?"),
+            ("Rows of team 5?", "SELECT 1 FROM t WHERE team = 5 AND code = 'T-5'", "Rows of team 7?"),
+            // Labels, and places.
+            ("Late orders?", "SELECT CASE WHEN d > 0 THEN 'late' END FROM t", "Lost orders?"),
+            ("Orders with 1 item?", "SELECT sum(CASE WHEN n < 2 THEN 1 END) FROM t", "Orders with 3 items?"),
+            ("The 2 states?", "SELECT state, round(avg(x), 2) FROM t GROUP BY 1", "The 4 states?"),
+            ("The 1 column?", "SELECT state FROM t ORDER BY 1", "The 2 column?"),
+        ] {
+            assert_eq!(filled(verified, sql, question), None, "{question}");
+            assert_eq!(filled(verified, sql, verified).as_deref(), Some(sql));
+        }
+        for (verified, sql, question, expected) in [
+            (
+                "Top 2 states?",
+                "SELECT state, round(avg(x), 2) FROM t GROUP BY 1 ORDER BY 2 LIMIT 2",
+                "Top 4 states?",
+                "SELECT state, round(avg(x), 2) FROM t GROUP BY 1 ORDER BY 2 LIMIT 4",
+            ),
+            (
+                "Between 10 and 20?",
+                "SELECT 1 FROM t WHERE x BETWEEN 10 AND 20",
+                "Between 5 and 6?",
+                "SELECT 1 FROM t WHERE x BETWEEN 5 AND 6",
+            ),
+            (
+                "Orders from 2022 to 2023?",
+                "SELECT 1 FROM t WHERE y IN (2022, 2023)",
+                "Orders from 2020 to 2021?",
+                "SELECT 1 FROM t WHERE y IN (2020, 2021)",
+            ),
+            (
+                "Orders by month?",
+                "SELECT date_trunc('month', d) FROM t",
+                "Orders by year?",
+                "SELECT date_trunc('year', d) FROM t",
+            ),
+            (
+                "Orders with 1 item?",
+                "SELECT sum(CASE WHEN n = 1 THEN 1 ELSE 0 END) FROM t",
+                "Orders with 3 items?",
+                "SELECT sum(CASE WHEN n = 3 THEN 1 ELSE 0 END) FROM t",
+            ),
+            (
+                "Who has grade B?",
+                "SELECT 1 FROM t WHERE grade = 'B'",
+                "Who has grade A?",
+                "SELECT 1 FROM t WHERE grade = 'A'",
+            ),
+            (
+                "What does CA pay?",
+                "SELECT 1 FROM t WHERE s = 'CA'",
+                "What did NY pay?",
+                "SELECT 1 FROM t WHERE s = 'NY'",
+            ),
+        ] {
+            assert_eq!(filled(verified, sql, question).as_deref(), Some(expected), "{question}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Rows that come up more often than they are asked for: a list of one table's columns in which a join makes a row come
-//! up several times, and a count that is called by things of which the rows that it counts are several.
+//! up several times, groups of a column that is called as what is computed of it, and a count that is called by things of
+//! which the rows that it counts are several.
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
@@ -7,7 +8,7 @@ use sqlparser::ast::{
 
 use super::fan_out::{group_keys, repeated};
 use super::{CheckKind, Checked, Finding, rows_read};
-use crate::repair::{Scope, ScopeSource, column_of, folded_words};
+use crate::repair::{Scope, ScopeSource, column_of, folded_words, selected_as};
 use crate::sql_text::quote_identifier;
 
 /// Words in the name of a count that say that equal ones count once.
@@ -22,6 +23,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, is_list: bool)
     if is_list {
         findings.extend(listed_again(checked, select, &scope).await);
     }
+    findings.extend(grouped_by_column(checked, select, &scope).await);
     for item in &select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         findings.extend(counted_again(checked, select, &scope, expr, &alias.value).await);
@@ -52,6 +54,26 @@ async fn listed_again(checked: &Checked<'_>, select: &Select, scope: &Scope) -> 
         found.by, found.table
     );
     Some(Finding::new(CheckKind::FanOut, message))
+}
+
+/// Finds `date_trunc('month', day) AS day ... GROUP BY day`: that groups by the column, and the months come up again.
+async fn grouped_by_column(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
+    let GroupByExpr::Expressions(keys, _) = &select.group_by else { return None };
+    let (key, computed) = keys.iter().find_map(|key| {
+        let is_column = matches!(key, Expr::Identifier(_)) && column_of(scope, key).is_some();
+        let computed = selected_as(select, key).filter(|computed| is_column && column_of(scope, computed).is_none())?;
+        Some((key, computed))
+    })?;
+    let mut groups = vec![computed.to_string()];
+    let others = keys.iter().filter(|other| *other != key);
+    groups.extend(others.map(|other| selected_as(select, other).unwrap_or_else(|| other.clone()).to_string()));
+    let (with, rows) = (checked.with_clause(), rows_read(select));
+    let sql = format!("{with}SELECT 1 {rows} GROUP BY {} HAVING count(DISTINCT {key}) > 1 LIMIT 1", groups.join(", "));
+    let message = format!(
+        "`GROUP BY {key}` groups by the column, not by `{computed}` which the query calls so: its values come up several \
+         times; group by the expression"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::FanOut, message))
 }
 
 /// Finds `count(customer_id) AS customers`, and `count(*) AS customers` of orders, where a customer has several.

@@ -1,9 +1,10 @@
-//! The English words that say nothing about which data is meant, those that are actions, and those that name the same
-//! thing. A word that is missing here is at worst taken for one that the data must explain.
+//! The English words that say nothing about which data is meant, and those that are actions. A word that is missing here is
+//! at worst taken for one that the data must explain.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use super::synonyms::is_known;
 use super::words::stem;
 
 /// Function words: they end a phrase.
@@ -52,7 +53,10 @@ const GENERIC_WORDS: &str = "\
     nine ten eleven twelve hundred thousand million billion dozen zero thing things anything something everything \
     nothing word words text number's overview summary reason reasons meaning id identifier identifiers item items piece pieces \
     list lists set sets amount amounts quantity level levels status history sample samples statistic statistics \
-    metric metrics usage utilization load figure figures highest-ranked";
+    metric metrics usage utilization load figure figures highest-ranked kilobyte kilobytes megabyte megabytes gigabyte \
+    gigabytes terabyte terabytes tb watt watts kilowatt kilowatts volt volts milligram milligrams mg millilitre \
+    millilitres milliliter milliliters ml centimeter centimeters centimetre centimetres cm mm cover coverage reading \
+    readings measurement measurements strength intensity size sizes state states";
 
 /// Actions, in the form of a dictionary.
 const VERBS: &str = "\
@@ -76,6 +80,12 @@ const PAST_FORMS: &str = "\
     made met paid put ran rode ridden rose risen said saw seen sold sent set sang sung sat slept spoke spoken \
     spent stood took taken taught told thought threw thrown underwent undergone used wore worn won wrote written";
 
+/// Words that tell rows apart by what goes with any data, and how something is said.
+const EMPTY_WORDS: &str = "\
+    right now altogether together outstanding pending currently overall remaining upcoming ongoing eldest far near away \
+    back ago alone almost already soon maybe perhaps quite else often sometimes usually mostly mainly really hello hi \
+    thanks thank starting closing opening operating leading incoming outgoing running";
+
 /// Words of other languages: a question with more of them than of English ones is not looked at.
 const FOREIGN_WORDS: &str = "\
     der die das den dem des ein eine einen einer und oder wie viele viel welche welcher welches ist sind war waren \
@@ -83,304 +93,15 @@ const FOREIGN_WORDS: &str = "\
     sont combien quel quelle quels quelles qui que quoi dans avec sur par pour au aux el los las una y o es son \
     cual cuales quien que cuantos cuantas cuanto cuanta donde con por para del en hay il lo gli uno e sono quanti \
     quante quale quali chi che dove di da nel nella con per os um uma quantos quantas qual quais quem onde com em \
-    no na dos das het een van hoeveel welke zijn naar met ile kac hangi jak ile kto gdzie jest";
+    no na dos das het een van hoeveel welke zijn naar met ile kac hangi jak ile kto gdzie jest \
+    alle zeige nenne jede jeder jedes jeden unsere unser ohne nur auch letzte letzten diese dieser keine kein mehr \
+    montre donne toutes tous chaque ont sans leur notre nos cette ces elle avait muestra todos todas cada fue fueron han \
+    nuestro nuestra mostre foi foram mais mostra elenca tutti tutte ogni senza toon geef elke ieder heeft hebben meest \
+    zonder onze deze wat waar";
 
 /// Words that are in the list above and English too.
 const SHARED_WORDS: &str = "die war was in on am pro per no do me so as an at is to la le des par pour en e o y a i du \
     um os na di da il lo el con del con del que es son den un los las van";
-
-/// Groups of words that name the same thing, or the property that an adjective asks for.
-const SAME_MEANING: &[&str] = &[
-    "person people individual human resident inhabitant population citizen",
-    "customer client buyer purchaser shopper consumer subscriber account",
-    "employee staff worker personnel",
-    "cost price fee fare charge amount expense payment expensive cheap costly",
-    "salary wage pay income earning compensation",
-    "revenue sale income turnover earning price amount total",
-    "company firm business corporation organization organisation enterprise",
-    "maker manufacturer brand vendor producer make",
-    "supplier vendor provider",
-    "car vehicle automobile auto",
-    "plane aircraft airplane jet",
-    "airline carrier airway",
-    "movie film",
-    "picture image photo photograph",
-    "country nation",
-    "nationality citizenship nation country",
-    "city town municipality",
-    "address street residence",
-    "location place venue site position",
-    "teacher instructor professor lecturer faculty tutor",
-    "student pupil learner schooler highschooler",
-    "doctor physician",
-    "kid child",
-    "phone telephone mobile cell",
-    "email mail",
-    "birthday birth born dob birthdate age old year founded",
-    "height tall elevation altitude",
-    "weight heavy mass",
-    "speed velocity pace",
-    "length duration runtime",
-    "distance far mile kilometer",
-    "size area capacity",
-    "temperature hot cold warm",
-    "gender sex male female man woman boy girl",
-    "rank ranking position",
-    "score point result grade mark rating review",
-    "error failure exception fault severity",
-    "log line message event body",
-    "author writer",
-    "win winner victory",
-    "lose loser loss",
-    "begin start",
-    "end finish",
-    "purchase order sale",
-    "sell sale seller sold",
-    "product item article good",
-    "category type kind class genre style",
-    "origin source departure",
-    "destination arrival target",
-    "quantity amount count qty stock",
-    "comment description note",
-    "wind gust",
-    "rain rainfall precipitation precip",
-    "fuel gasoline gas mpg",
-    "power horsepower",
-    "pet animal",
-    "dog puppy",
-    "cat kitten",
-    "song track",
-    "album record",
-    "singer musician artist vocalist performer",
-    "band group",
-    "game match",
-    "tournament tourney competition championship",
-    "player athlete",
-    "team club squad",
-    "course class subject lesson",
-    "department dept division",
-    "manager boss head lead supervisor",
-    "building property",
-    "home house",
-    "job occupation profession role",
-    "title name headline",
-    "code abbreviation faa iata icao",
-    "region zone district area borough neighborhood",
-    "school university college",
-    "exam test",
-    "visit visitor",
-    "television tv",
-    "death dead die killed casualty",
-    "injury injured",
-    "ship boat vessel",
-    "shop store outlet",
-    "delay late delayed",
-    "service application app component system",
-    "host machine server node device",
-    "user account login member",
-    "flight fly flown",
-    "hometown home",
-    "trip ride journey route tour",
-    "cpu processor",
-    "deposit withdrawal transaction",
-    "taxi cab trip",
-    "bed ward",
-    "sensor device meter",
-    "money amount price cost fund budget",
-    "degree program",
-    "mother father parent",
-    "wife husband spouse partner",
-    "customer client member guest visitor patron subscriber",
-    "member user participant",
-    "viewer audience spectator attendance ticket visitor",
-    "admission entry ticket",
-    "coach trainer instructor teacher",
-    "lesson class training workshop",
-    "plan subscription membership package tariff",
-    "location place site venue branch store outlet office",
-    "hall room auditorium screen",
-    "machine equipment device vehicle tractor truck",
-    "vehicle truck bus van motorcycle bike",
-    "bike bicycle cycle",
-    "film movie picture",
-    "director filmmaker",
-    "takings revenue sale ticket",
-    "plot field parcel land lot",
-    "ground soil earth",
-    "yield harvest output production",
-    "acre hectare area",
-    "crop plant cereal",
-    "guest visitor lodger",
-    "reservation booking",
-    "luggage bag suitcase",
-    "meal dish menu",
-    "restaurant cafe diner",
-    "disease illness diagnosis condition",
-    "medicine drug medication prescription",
-    "surgery operation procedure",
-    "invoice bill receipt",
-    "loan credit debt",
-    "contract agreement",
-    "lawyer attorney counsel",
-    "crime offence offense",
-    "stop station terminal",
-    "street road highway avenue",
-    "river stream",
-    "mountain peak summit",
-    "stadium arena ground",
-    "medal award prize trophy",
-    "race run event",
-    "warehouse depot storage",
-    "shipment delivery parcel consignment",
-    "website site page",
-    "click hit view",
-    "apartment flat unit",
-    "tenant renter",
-    "magazine journal periodical",
-    "publisher press",
-    "nickname alias",
-    "skill ability",
-    "holiday vacation leave",
-    "volume capacity liter litre gallon milliliter barrel pint",
-    "duration length minute hour second runtime",
-    "size area surface extent hectare acre sqft",
-    "weight mass kilogram kg gram ton tonne tonnage pound lb",
-    "length height depth width meter metre feet",
-    "money cash amount price cost fee due balance budget revenue payment eur usd gbp dollar",
-    "fee due charge toll fare tariff levy",
-    "venue hall theater theatre arena stadium auditorium location",
-    "show concert performance gig event screening",
-    "piece work composition opus song",
-    "player musician instrumentalist performer",
-    "bar pub taproom tavern inn",
-    "beer brew ale lager drink beverage",
-    "drink beverage pour serving",
-    "dock berth pier quay wharf mooring",
-    "goods cargo freight commodity merchandise product",
-    "unload discharge",
-    "tree species forest wood timber plant",
-    "team crew squad brigade unit",
-    "guest seat capacity",
-    "country nation flag",
-    "worker labourer operator technician employee",
-    "patient case admission",
-    "nurse carer staff",
-    "dose dosage drug tablet pill",
-    "symptom diagnosis complaint",
-    "lesson session lecture module course",
-    "tutor mentor advisor",
-    "exam quiz assessment",
-    "borrower reader patron member",
-    "loan lending checkout",
-    "author novelist poet",
-    "painting artwork canvas",
-    "sculpture statue artwork",
-    "exhibit exhibition",
-    "recipe dish",
-    "ingredient component",
-    "chef cook",
-    "issue ticket case bug defect",
-    "commit revision",
-    "repository repo project",
-    "developer programmer coder engineer",
-    "package parcel shipment",
-    "courier carrier driver",
-    "sender shipper",
-    "recipient receiver addressee",
-    "well borehole",
-    "turbine generator",
-    "energy power electricity kwh consumption",
-    "plant station facility site",
-    "meter gauge sensor",
-    "measurement reading observation sample",
-    "animal creature specimen",
-    "breed species",
-    "habitat enclosure cage",
-    "keeper caretaker zookeeper",
-    "fisherman angler",
-    "jockey rider",
-    "tenant occupant lodger",
-    "rent lease",
-    "flat apartment",
-    "bill invoice",
-    "trade transaction deal",
-    "broker dealer",
-    "voter elector",
-    "party faction",
-    "candidate contender nominee",
-    "constituency district",
-    "suspect offender accused",
-    "officer policeman",
-    "judge magistrate",
-    "trial hearing case",
-    "referee umpire",
-    "coach trainer",
-    "spectator crowd attendance",
-    "channel network broadcaster",
-    "traveler traveller passenger rider commuter",
-    "voyage trip journey",
-    "timetable schedule",
-    "bridge crossing overpass",
-    "accident crash collision incident",
-    "hill mountain peak",
-    "trail path hike",
-    "climber mountaineer",
-    "creek river stream",
-    "storm hurricane typhoon cyclone",
-    "quake earthquake tremor",
-    "soil ground",
-    "farmer grower",
-    "cattle herd livestock",
-    "vineyard winery estate",
-    "grape variety",
-    "volunteer helper",
-    "charity ngo organisation",
-    "booking stay reservation",
-    "message post mail",
-    "comment reply remark",
-    "follower subscriber fan",
-    "video clip",
-    "document file attachment",
-    "folder directory",
-    "session visit login",
-    "campaign promotion ad advertisement",
-    "lead prospect",
-    "shift duty",
-    "part component spare",
-    "maintenance repair service",
-    "failure breakdown outage fault",
-    "stock inventory",
-    "discount rebate reduction",
-    "coupon voucher",
-    "company manufacturer supplier airline constructor publisher insurer producer brand",
-    "rental rent hire booking lease",
-    "kid child dependent pupil student",
-    "office room building address",
-    "star actor actress performer",
-    "pilot driver captain racer",
-    "place restaurant hotel town city venue location",
-    "circuit track raceway",
-    "spectator seat seating attendance",
-    "contract policy",
-    "payout settlement payment reimbursement",
-    "paper document letter",
-    "money spend spent",
-    "expense spend spent spending outlay",
-    "choice option",
-    "client patron subscriber passenger",
-    "staff crew team",
-    "deadline due end",
-    "income revenue profit earning",
-    "wound injury injured",
-    "graduate graduation degree alumnus",
-    "opening opened inauguration launch",
-    "hospital clinic ward",
-    "medal rank place",
-    "debt loan balance owed outstanding",
-    "harbour harbor port",
-    "painter artist sculptor",
-    "nationality country origin",
-];
 
 /// Short words that are no abbreviations.
 const WHOLE_SHORT_WORDS: &str = "\
@@ -398,19 +119,10 @@ static FOREIGN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let shared = set(SHARED_WORDS);
     set(FOREIGN_WORDS).into_iter().filter(|word| !shared.contains(word)).collect()
 });
+static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| set(EMPTY_WORDS));
 static PAST: LazyLock<HashSet<&str>> = LazyLock::new(|| set(PAST_FORMS));
 static ACTION_STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| VERBS.split_whitespace().map(stem).collect());
 static SHORT: LazyLock<HashSet<&str>> = LazyLock::new(|| set(WHOLE_SHORT_WORDS));
-static MEANINGS: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
-    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, group) in SAME_MEANING.iter().enumerate() {
-        for word in group.split_whitespace() {
-            groups.entry(stem(word)).or_default().push(index);
-        }
-    }
-    groups
-});
-
 /// Whether a lowercase word only connects others.
 pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION.contains(word)
@@ -421,6 +133,11 @@ pub(super) fn is_generic(word: &str) -> bool {
     // `Taught on Mondays`.
     let is_weekday = |one: &str| one.ends_with("day") && GENERIC.contains(one);
     GENERIC.contains(word) || word.strip_suffix('s').is_some_and(is_weekday)
+}
+
+/// Whether a lowercase word says nothing of which data is meant: `right now`, `remaining`, `really`.
+pub(super) fn is_empty_word(word: &str) -> bool {
+    EMPTY.contains(word) || (word.len() > 4 && word.ends_with("ly"))
 }
 
 /// Whether a lowercase word is the superlative of an adjective: it says which of the things, and is none itself.
@@ -499,23 +216,17 @@ pub(super) fn is_whole_word(word: &str) -> bool {
     SHORT.contains(word)
 }
 
-/// Whether two stems can name the same thing.
-pub(super) fn same_meaning(left: &str, right: &str) -> bool {
-    let (Some(left), Some(right)) = (MEANINGS.get(left), MEANINGS.get(right)) else { return false };
-    left.iter().any(|group| right.contains(group))
-}
-
-/// Returns the words for the same things as a stem.
-pub(super) fn synonyms(stem: &str) -> Vec<&'static str> {
-    let groups = MEANINGS.get(stem).map(Vec::as_slice).unwrap_or_default();
-    groups.iter().filter_map(|group| SAME_MEANING.get(*group)).flat_map(|group| group.split_whitespace()).collect()
-}
-
 /// Whether a lowercase word of a column's name says nothing of what it holds: `abv` and `ibu`.
 pub(super) fn is_opaque(word: &str) -> bool {
     const LONGEST: usize = 3;
-    let is_word =
-        is_whole_word(word) || is_generic(word) || is_function_word(word) || MEANINGS.contains_key(&stem(word));
+    const UNITS: [&str; 25] = [
+        "pct", "kwh", "kw", "mw", "usd", "eur", "gbp", "cm", "mm", "km", "kg", "lb", "oz", "mv", "db", "hz", "ms",
+        "ts", "dt", "yr", "no", "num", "qty", "lat", "lon",
+    ];
+    if UNITS.contains(&word) {
+        return false;
+    }
+    let is_word = is_whole_word(word) || is_generic(word) || is_function_word(word) || is_known(&stem(word));
     (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id" && !is_word
 }
 

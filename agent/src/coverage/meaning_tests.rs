@@ -1,7 +1,7 @@
 //! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
 
 use super::tests::{TestSchema, vocabulary};
-use super::{gaps_of, is_opaque_name};
+use super::{QuestionGaps, gaps_of, is_opaque_name};
 
 #[test]
 fn other_words_for_the_same_thing_are_explained() {
@@ -127,6 +127,60 @@ fn measures_and_verbs_are_told_from_things() {
 }
 
 #[test]
+fn what_is_asked_for_is_found_wherever_the_question_says_it() {
+    const CLINIC: TestSchema = TestSchema {
+        tables: &[
+            ("patients", "patient_id full_name dob sex"),
+            ("appointments", "appointment_id patient_id starts_at mins outcome"),
+            ("rooms", "room_id floor card_reader price"),
+        ],
+        values: "attended cancelled Ana Ruiz",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&CLINIC)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for (question, missing) in [
+        ("How many patients have health insurance?", "health insurance"),
+        ("What was the average waiting time before an appointment?", "waiting"),
+        ("Which patients are allergic to penicillin?", "allergic to penicillin"),
+        ("How many guided tours were given?", "tours"),
+        ("What did each appointment weigh?", "weigh"),
+        ("What is the insured value of a room?", "insured"),
+        ("Which record label signed most patients?", "label"),
+        ("What were the gift shop's patients?", "gift shop patients"),
+        ("How many cars are there?", "cars"),
+    ] {
+        assert_eq!(asked(question), [missing], "{question}");
+    }
+    for question in [
+        "How many patients have an appointment?",
+        "How many appointments do we have right now?",
+        "What is the average length of a consultation?",
+        "How many cancelled appointments were there?",
+        "Which patients missed remaining appointments?",
+        "What did each room cost?",
+        "Which doctor's patients attended most appointments?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+}
+
+#[test]
+fn questions_in_other_languages_are_not_judged() {
+    const CLINIC: TestSchema = TestSchema { tables: &[("patients", "patient_id dob")], values: "Ana" };
+    for question in [
+        "Zeige alle Termine in März 2025",
+        "Muestra todas las citas de Ana",
+        "Elenca tutti i medici",
+        "Toon alle afspraken per arts",
+        "Quels médecins ont le plus de consultations ?",
+        "Mostre todos os médicos",
+    ] {
+        assert_eq!(gaps_of(question, &vocabulary(&CLINIC)), QuestionGaps::default(), "{question}");
+    }
+}
+
+#[test]
 fn a_judgement_is_no_matter_of_data_without_ratings() {
     const FILMS: TestSchema = TestSchema { tables: &[("film", "film_id title length")], values: "Alien" };
     const RATED: TestSchema = TestSchema { tables: &[("film", "film_id title rating")], values: "Alien" };
@@ -147,6 +201,7 @@ fn a_short_code_may_mean_anything() {
         ("id", false),
         ("price", false),
         ("abv_id", false),
+        ("hum_pct", false),
     ] {
         assert_eq!(is_opaque_name(name), is_opaque, "{name}");
     }

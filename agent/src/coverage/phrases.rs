@@ -1,7 +1,7 @@
 //! What a question asks for: the words after `how many`, `which`, `what is the`, `list` and the like, up to what ends
 //! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
 
-use super::lexicon::{is_action, is_function_word, is_generic, is_past_action, is_superlative};
+use super::lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative};
 use super::vocabulary::Vocabulary;
 use super::words::SplitWord;
 
@@ -14,6 +14,8 @@ pub(super) enum PhraseForm {
     Counted,
     /// `what did a ticket cost`: who or what does something.
     Subject,
+    /// `patients have health insurance`: what somebody has.
+    Object,
     /// `who designed`: an action, where the data names people.
     Actor,
     /// `how old`, and `how much did it cost`: a measure that some name must have, whatever goes with any data.
@@ -48,15 +50,16 @@ const PROPERTIES: &[(&str, &str)] = &[
 /// Actions behind `how much` that are a measure, each with names for it.
 const MEASURES: &[(&str, &str)] = &[
     ("cost", "price cost fee fare charge amount payment rate expense total paid"),
-    ("earn", "salary wage pay income earning earned revenue sale amount profit total turnover money"),
+    ("earn", "salary wage pay income earning earned revenue sale sell amount profit total turnover money"),
     ("pay", "pay payment paid amount price cost fee fare total salary charge due balance"),
     ("spend", "spend spent amount price cost total payment paid purchase expense budget money"),
     ("weigh", "weight mass kg pound gram ton lb"),
     ("owe", "due balance owed outstanding debt amount payable"),
 ];
 /// Words that make the one before them a measure which is computed: `conversion rate`.
-const COMPUTED: &[&str] =
-    &["rate", "rates", "ratio", "ratios", "value", "values", "percentage", "percentages", "toll", "tolls"];
+const COMPUTED: &[&str] = &["rate", "rates", "ratio", "ratios", "percentage", "percentages", "toll", "tolls"];
+/// Words that say nothing without the participle before them: `the insured value`.
+const AMOUNTS: &[&str] = &["value", "values", "amount", "amounts", "time", "times", "date", "dates"];
 /// Words after which a phrase of generic words goes on: `the number of`, `name and salary`.
 const CONTINUES: &[&str] = &["of", "and", "or", "for"];
 /// How often it goes on.
@@ -69,7 +72,9 @@ pub(super) fn asked_phrases(words: &[SplitWord]) -> Vec<AskedPhrase> {
     let sentences = starts.windows(2).map(|bounds| (bounds[0], bounds[1]));
     let mut phrases = Vec::new();
     for (start, end) in sentences {
-        phrases.extend(Sentence { words, end }.asked(start));
+        let sentence = Sentence { words, end };
+        phrases.extend(sentence.asked(start));
+        phrases.extend(sentence.objects(start));
     }
     phrases.retain(|phrase| !phrase.words.is_empty());
     phrases
@@ -99,6 +104,22 @@ impl Sentence<'_> {
         }
     }
 
+    /// Returns what somebody has, by the words behind `have`.
+    fn objects(&self, start: usize) -> Vec<AskedPhrase> {
+        let is_had = |at: &usize| {
+            let next = self.word(at + 1);
+            ["have", "has", "had"].contains(&self.word(*at))
+                && !is_past_action(next)
+                && !["been", "to", "not", "no"].contains(&next)
+        };
+        let object = |at: usize| {
+            let mut phrase = self.phrase(at + 1, PhraseForm::Object);
+            phrase.words.retain(|at| !is_empty_word(self.word(*at)));
+            phrase
+        };
+        (start + 2..self.end).filter(is_had).map(object).collect()
+    }
+
     fn of_request(&self, mut at: usize) -> Vec<AskedPhrase> {
         while ["me", "us", "out", "up", "down"].contains(&self.word(at)) {
             at += 1;
@@ -115,10 +136,7 @@ impl Sentence<'_> {
             }
             ("how", much @ ("many" | "much")) if is_auxiliary(next + 1) => {
                 let mut asked = vec![self.phrase(next + 2, PhraseForm::Subject)];
-                let measure = (next + 2..self.end).find(|at| names_of(MEASURES, self.word(*at)).is_some());
-                if let Some(at) = measure.filter(|_| much == "much") {
-                    asked.push(AskedPhrase { words: vec![at], form: PhraseForm::Measure });
-                }
+                asked.extend(self.measure(next + 2).filter(|_| much == "much"));
                 asked
             }
             ("how", "many" | "much") => vec![self.phrase(next + 1, PhraseForm::Counted)],
@@ -130,7 +148,12 @@ impl Sentence<'_> {
                 }
             }
             ("what", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
-            ("what" | "when" | "where", _) if is_auxiliary(next) => vec![self.phrase(next + 1, PhraseForm::Subject)],
+            ("what" | "when" | "where", auxiliary) if is_auxiliary(next) => {
+                let mut asked = vec![self.phrase(next + 1, PhraseForm::Subject)];
+                let is_done = self.word(at) == "what" && ["do", "does", "did"].contains(&auxiliary);
+                asked.extend(self.measure(next + 1).filter(|_| is_done));
+                asked
+            }
             ("who", "is" | "are" | "was" | "were") => {
                 // `Who is hosting`, `who was born`.
                 let first = self.word(next + 1);
@@ -148,6 +171,12 @@ impl Sentence<'_> {
         }
     }
 
+    /// Returns the action that is a measure, from a place on: `what did a ticket cost`.
+    fn measure(&self, from: usize) -> Option<AskedPhrase> {
+        let at = (from..self.end).find(|at| names_of(MEASURES, self.word(*at)).is_some())?;
+        Some(AskedPhrase { words: vec![at], form: PhraseForm::Measure })
+    }
+
     /// Reads a phrase from a place on. One of generic words only goes on after `of` and the like.
     fn phrase(&self, mut at: usize, form: PhraseForm) -> AskedPhrase {
         let mut phrase = AskedPhrase { words: Vec::new(), form };
@@ -155,9 +184,17 @@ impl Sentence<'_> {
             while DETERMINERS.contains(&self.word(at)) {
                 at += 1;
             }
-            let start = at;
-            while at < self.end && self.goes_on(start, at) {
+            let mut start = at;
+            while at < self.end && (self.goes_on(start, at) || (phrase.words.is_empty() && self.is_modifier(start, at)))
+            {
                 let word = &self.words[at];
+                // `Guided tours` are tours.
+                if at == start && is_past_action(&word.lower) {
+                    phrase.words.extend(Some(at).filter(|at| AMOUNTS.contains(&self.word(at + 1))));
+                    at += 1;
+                    start = at;
+                    continue;
+                }
                 let is_number = word.lower.starts_with(|c: char| c.is_ascii_digit());
                 // `The priciest car` is a car.
                 let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower);
@@ -176,6 +213,19 @@ impl Sentence<'_> {
             }
         }
         phrase
+    }
+
+    /// Whether the word at a place is a form of an action that says which of the things behind it: `the average waiting time`,
+    /// `guided tours`.
+    fn is_modifier(&self, start: usize, at: usize) -> bool {
+        let word = self.word(at);
+        let is_form = (at == start && is_past_action(word)) || (word.len() > 5 && word.ends_with("ing"));
+        if !is_form || (at > start && self.has_comma(at)) || at + 1 >= self.end || self.has_comma(at + 1) {
+            return false;
+        }
+        let next = &self.words[at + 1];
+        let is_thing = !is_function_word(&next.lower) && !next.is_name && !next.lower.ends_with("ing");
+        is_thing && !is_past_action(&next.lower) && !next.lower.starts_with(|c: char| c.is_ascii_digit())
     }
 
     fn has_comma(&self, at: usize) -> bool {
@@ -213,14 +263,24 @@ pub(super) fn missing(
     }
     let is_none = unexplained.len() == things.len();
     let is_plural = |at: usize| words[at].lower.ends_with('s');
+    // `The gift shop's takings`: of something that is not there.
+    let is_of_unknown = |at: &usize| {
+        at != last && words[*at].is_owner && things.iter().all(|thing| thing > at || unexplained.contains(thing))
+    };
     let is_missing = match phrase.form {
-        PhraseForm::Thing => is_none || unexplained.contains(last),
+        PhraseForm::Thing => is_none || unexplained.contains(last) || things.iter().any(is_of_unknown),
         PhraseForm::Counted => {
             let before = things.len().checked_sub(2).map(|index| things[index]);
             let is_compound = before.is_some_and(|before| !is_plural(before) && before + 1 == *last);
-            is_none || (unexplained.contains(last) && is_plural(*last) && is_compound)
+            // `Which record label released`.
+            let is_one = is_behind_which(phrase, words)
+                && words.get(last + 1).is_some_and(|next| {
+                    let next = next.lower.as_str();
+                    AUXILIARIES.contains(&next) || (is_action(next) && !is_generic(next))
+                });
+            is_none || (unexplained.contains(last) && is_compound && (is_plural(*last) || is_one))
         }
-        PhraseForm::Subject => is_none,
+        PhraseForm::Subject | PhraseForm::Object => is_none,
         PhraseForm::Actor => is_none && !vocabulary.names_people(),
         PhraseForm::Measure => {
             let word = words[*last].lower.as_str();
@@ -231,6 +291,12 @@ pub(super) fn missing(
         }
     };
     if is_missing { unexplained } else { Vec::new() }
+}
+
+/// Whether a phrase follows `which` or `what`.
+fn is_behind_which(phrase: &AskedPhrase, words: &[SplitWord]) -> bool {
+    let before = phrase.words.first().and_then(|first| words.get(first.checked_sub(1)?));
+    before.is_some_and(|word| ["which", "what", "whose"].contains(&word.lower.as_str()))
 }
 
 /// Returns the words of a phrase without the verb behind its last thing: `which browser dominates the market`.

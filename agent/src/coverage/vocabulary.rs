@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use strsim::osa_distance;
 
-use super::lexicon::{is_function_word, is_generic, is_whole_word, same_meaning, synonyms};
+use super::lexicon::{is_function_word, is_generic, is_whole_word};
+use super::synonyms::{same_meaning, synonyms, things_of_kind};
 use super::words::{SplitWord, stem, without_plural};
 
 /// The shortest abbreviation, by its first letters or without vowels.
@@ -143,7 +144,13 @@ impl Vocabulary {
         if self.words.contains(lower) || self.stems.contains(&stem) {
             return true;
         }
-        if self.stems.iter().any(|known| same_meaning(&stem, known)) {
+        if self.stems.iter().any(|known| same_meaning(&stem, known))
+            || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing))
+        {
+            return true;
+        }
+        // `Snowy` days have snow.
+        if lower.chars().count() > MIN_PART && lower.strip_suffix('y').is_some_and(|noun| self.words.contains(noun)) {
             return true;
         }
         let length = lower.chars().count();
@@ -169,8 +176,8 @@ impl Vocabulary {
                 && ((lower.starts_with(known.as_str()) && !is_whole_word(known))
                     || (is_without_vowels(known) && is_short_for(known, lower)));
             let is_end = known.ends_with(lower) || (singular.len() >= MIN_PART && known.ends_with(&singular));
-            let is_part =
-                length >= MIN_PART && known_length > singular.chars().count() && (known.starts_with(&stem) || is_end);
+            let is_beginning = stem.chars().count() >= MIN_PART && known.starts_with(&stem);
+            let is_part = length >= MIN_PART && known_length > singular.chars().count() && (is_beginning || is_end);
             let before = singular.strip_suffix(without_plural(known).as_str()).unwrap_or_default();
             let is_before = before.chars().count() >= MIN_BEFORE_PART || DENIALS.contains(&before);
             let is_compound = known_length >= MIN_PART && is_before;

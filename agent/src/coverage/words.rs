@@ -11,6 +11,8 @@ pub(super) struct SplitWord {
     pub(super) lower: String,
     /// Whether it begins with a capital where a sentence would not.
     pub(super) is_name: bool,
+    /// Whether it owns what follows: `the shop's`.
+    pub(super) is_owner: bool,
     /// Whether punctuation, or a text in quotes, stands before it.
     pub(super) begins_clause: bool,
     /// Whether a sentence begins with it.
@@ -27,6 +29,8 @@ pub(super) struct SplitQuestion {
 
 /// The share of words with capitals from which on they say nothing: a title.
 const TITLE_SHARE: f64 = 0.6;
+/// At least one word of so many is one of English without a meaning of its own.
+const LEAST_ENGLISH: usize = 5;
 /// Words before a colon that only introduce the question.
 const INTRODUCTION_WORDS: usize = 4;
 
@@ -50,13 +54,15 @@ pub(super) fn split(question: &str) -> Option<SplitQuestion> {
             continue;
         }
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '\'' && c != '\u{2019}').unwrap_or(rest.len());
-        let written = rest[..end].trim_end_matches(['\'', '\u{2019}']);
+        let whole = &rest[..end];
+        let written = whole.trim_end_matches(['\'', '\u{2019}']);
         rest = &rest[end..];
         let text = ["'s", "\u{2019}s"].iter().find_map(|ending| written.strip_suffix(ending)).unwrap_or(written);
         split.words.push(SplitWord {
             text: text.to_owned(),
             lower: text.to_lowercase().replace(['\'', '\u{2019}'], ""),
             is_name: !sentence && first.is_uppercase(),
+            is_owner: text.len() < whole.len(),
             begins_clause: clause,
             begins_sentence: sentence,
         });
@@ -68,8 +74,10 @@ pub(super) fn split(question: &str) -> Option<SplitQuestion> {
         words.iter_mut().for_each(|word| word.is_name = false);
     }
     let english = words.iter().filter(|word| is_function_word(&word.lower) || is_generic(&word.lower)).count();
-    let foreign = words.iter().filter(|word| is_foreign(&word.lower)).count();
-    (english > 0 && foreign < english).then_some(split)
+    let is_accented =
+        |word: &&SplitWord| !word.is_name && word.lower.chars().any(|c| c.is_alphabetic() && !c.is_ascii());
+    let foreign = words.iter().filter(|word| is_foreign(&word.lower) || is_accented(word)).count();
+    (english > 0 && english * LEAST_ENGLISH >= words.len() && foreign < english).then_some(split)
 }
 
 /// Returns the text between the quotes with which `rest` begins.
@@ -140,6 +148,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("halves", "half"),
     ("leaves", "leave"),
     ("thieves", "thief"),
+    ("calves", "calf"),
     ("wolves", "wolf"),
     ("analyses", "analysis"),
     ("indices", "index"),

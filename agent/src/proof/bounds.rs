@@ -45,6 +45,10 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "beinahe",
             "casi",
             "presque",
+            "bijna",
+            "quase",
+            "quasi",
+            "près de",
         ],
     ),
     (
@@ -135,6 +139,10 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "unos",
             "unas",
             "environ",
+            "aproximadamente",
+            "alrededor de",
+            "cerca de",
+            "ongeveer",
         ],
     ),
 ];
@@ -302,10 +310,11 @@ enum BoundedAggregate {
 /// Returns what of all rows a sentence says a bound of: `the total is more than 8 million`.
 fn aggregate_in(sentence: &str) -> Option<BoundedAggregate> {
     let says = |words: &[&str]| words.iter().any(|word| find_word(sentence, word).is_some());
-    if says(&["average", "mean"]) {
+    if says(&["average", "mean", "durchschnitt", "moyenne", "promedio", "gemiddelde"]) {
         return Some(BoundedAggregate::Mean);
     }
-    says(&["total", "together", "combined", "altogether", "sum"]).then_some(BoundedAggregate::Total)
+    says(&["total", "together", "combined", "altogether", "sum", "insgesamt", "zusammen", "totaal"])
+        .then_some(BoundedAggregate::Total)
 }
 
 /// Returns what proves a bound of the total or the mean of a column.

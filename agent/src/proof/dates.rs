@@ -132,6 +132,12 @@ pub(super) fn begins_month(word: &str) -> bool {
     MONTHS.iter().flat_map(|names| names.iter()).any(|name| name.starts_with(word))
 }
 
+/// Returns the names of a month, from 1, in other languages than English.
+pub(super) fn foreign_names_of_month(month: u32) -> &'static [&'static str] {
+    let names = usize::try_from(month).ok().and_then(|month| MONTHS.get(month.checked_sub(1)?).copied());
+    names.and_then(|names| names.get(1..)).unwrap_or_default()
+}
+
 /// Returns the number of the month that a word is the name of.
 fn month_of(word: &str) -> Option<u32> {
     let word = word.trim_end_matches(['.', ',']).to_lowercase();
@@ -154,10 +160,12 @@ fn date_part(start: usize, word: &str) -> Option<DatePart> {
     Some((start, start + digits.len(), digits.parse().ok()?))
 }
 
-/// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30` or `30.03.2024` can be.
+/// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30`, `30.03.2024` or `30-03-2024` can be.
 fn days_of_numbers(word: &str) -> Vec<NaiveDate> {
-    let parts: Vec<usize> = word.split(['/', '.']).map(str::len).collect();
+    let parts: Vec<usize> = word.split(['/', '.', '-']).map(str::len).collect();
+    let has_dashes = parts.len() == 3 && word.matches('-').count() == 2;
     let forms: &[&str] = match (word.matches('/').count(), word.matches('.').count(), parts.as_slice()) {
+        (0, 0, [1..=2, 1..=2, 4]) if has_dashes => &["%d-%m-%Y", "%m-%d-%Y"],
         (2, 0, [_, _, 4]) => &["%m/%d/%Y", "%d/%m/%Y"],
         (2, 0, [4, _, _]) => &["%Y/%m/%d"],
         (2, 0, [_, 2, 2]) => &["%m/%d/%y", "%d/%m/%y"],

@@ -1,6 +1,7 @@
 //! Numbers as people write them: digits with the marks of several languages, scientific, with a scale, signed, as a time of
 //! day, and in words.
 
+use super::foreign_numbers::foreign_number;
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 
 const HUNDRED: f64 = 1e2;
@@ -10,7 +11,7 @@ const DOZEN_TOLERANCE: f64 = 1.5;
 /// How far `two and a half` rounds.
 const HALF_TOLERANCE: f64 = 0.25;
 /// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
-const SCALES: [(&str, f64); 34] = [
+const SCALES: [(&str, f64); 44] = [
     ("hundred", HUNDRED),
     ("thousand", 1e3),
     ("million", 1e6),
@@ -45,6 +46,16 @@ const SCALES: [(&str, f64); 34] = [
     ("billions", 1e9),
     ("thousands", 1e3),
     ("trillions", 1e12),
+    ("mln", 1e6),
+    ("milhão", 1e6),
+    ("mld", 1e9),
+    ("md", 1e9),
+    ("mds", 1e9),
+    ("bilhão", 1e9),
+    ("bilhões", 1e9),
+    ("miliardo", 1e9),
+    ("duizend", 1e3),
+    ("mila", 1e3),
 ];
 const WORDS: [&str; 18] = [
     "two",
@@ -67,39 +78,6 @@ const WORDS: [&str; 18] = [
     "nineteen",
 ];
 const TENS: [&str; 8] = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-/// Small numbers of other languages, but for words that are English as well.
-const FOREIGN_WORDS: [(&str, u32); 30] = [
-    ("zwei", 2),
-    ("drei", 3),
-    ("vier", 4),
-    ("fünf", 5),
-    ("sechs", 6),
-    ("sieben", 7),
-    ("acht", 8),
-    ("neun", 9),
-    ("zehn", 10),
-    ("zwölf", 12),
-    ("deux", 2),
-    ("trois", 3),
-    ("quatre", 4),
-    ("cinq", 5),
-    ("huit", 8),
-    ("neuf", 9),
-    ("onze", 11),
-    ("douze", 12),
-    ("cuatro", 4),
-    ("cinco", 5),
-    ("seis", 6),
-    ("siete", 7),
-    ("ocho", 8),
-    ("nueve", 9),
-    ("diez", 10),
-    ("quattro", 4),
-    ("cinque", 5),
-    ("sette", 7),
-    ("dieci", 10),
-    ("twee", 2),
-];
 pub(super) const ORDINALS: [&str; 10] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 /// Words before `one` by which it is a count, and words behind it by which it is none.
@@ -118,8 +96,19 @@ const POWERS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷',
 const FRACTIONS: [(char, f64); 5] = [('½', 0.5), ('¼', 0.25), ('¾', 0.75), ('⅓', 1.0 / 3.0), ('⅔', 2.0 / 3.0)];
 /// How far `28½` rounds.
 const FRACTION_TOLERANCE: f64 = 0.05;
-const PERCENT: [&str; 8] =
-    ["percent", "percentage", "prozent", "pct", "per cent", "pour cent", "por ciento", "por cento"];
+const PERCENT: [&str; 11] = [
+    "percent",
+    "percentage",
+    "prozent",
+    "procent",
+    "pct",
+    "per cent",
+    "per cento",
+    "percento",
+    "pour cent",
+    "por ciento",
+    "por cento",
+];
 /// Words behind a number that make it one of a hundred.
 const OF_HUNDRED: [&str; 4] = ["out of every 100", "out of 100", "of every 100", "in every 100"];
 
@@ -141,8 +130,10 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
     };
     let first = text[start..end].to_lowercase();
-    if let Some((_, value)) = FOREIGN_WORDS.iter().find(|(word, _)| *word == first) {
-        return Some((with_percent(WrittenNumber::whole(*value as usize), &text[end..]), end));
+    if let Some((value, tolerance, number_end)) = foreign_number(text, start) {
+        let is_scaled = tolerance > DOZEN_TOLERANCE;
+        let number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, other: None };
+        return Some((with_percent(number, &text[number_end..]), number_end));
     }
     let (mut total, mut current, mut tolerance) = (0.0, 0.0, 0.5);
     let mut number_end = None;
@@ -430,6 +421,14 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     };
     let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
     let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
+    // `48.000`, where points stand between thousands: nobody writes three zeros behind a point.
+    if decimals == 3
+        && rest[..end].ends_with("000")
+        && let Some(grouped) = other
+    {
+        other = Some((value, tolerance));
+        (value, tolerance) = grouped;
+    }
     if let Some((power, _)) = exponent {
         value *= 10f64.powi(power);
         tolerance *= 10f64.powi(power);
@@ -443,9 +442,13 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     let after = rest[end..].trim_start();
     let word: String = after.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
     let scale = if letters.is_empty() { word } else { letters.to_lowercase() };
-    // A letter behind a space is a unit, not a scale.
-    let known = SCALES.iter().find(|(name, _)| scale == *name && (!letters.is_empty() || name.len() > 1));
-    let factor = known.map(|(_, factor)| *factor).or_else(|| is_attached_billion.then_some(1e9));
+    // A letter behind a space is a unit, not a scale, but of money: `1,2 M€`.
+    let is_money = after.get(scale.len()..).is_some_and(|rest| rest.starts_with(CURRENCIES));
+    let known = SCALES.iter().find(|(name, _)| scale == *name && (!letters.is_empty() || name.len() > 1 || is_money));
+    let factor = match after.to_lowercase().starts_with("mil millones") {
+        true => Some(1e9),
+        false => known.map(|(_, factor)| *factor).or_else(|| is_attached_billion.then_some(1e9)),
+    };
     if let Some(factor) = factor {
         value *= factor;
         tolerance *= tolerance_scale(factor);
@@ -521,6 +524,9 @@ fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextToken
     let hour: u32 = rest.get(..end).filter(|digits| digits.len() <= 2)?.parse().ok()?;
     let behind = rest[end..].trim_start_matches(' ');
     let half: String = behind.chars().filter(|c| *c != '.').take(2).collect::<String>().to_lowercase();
+    if behind.strip_prefix("Uhr").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)) {
+        return (hour <= 24).then_some((end, TextTokenKind::Hour(hour % 24)));
+    }
     let is_whole_word = behind.replace('.', "").chars().nth(2).is_none_or(|c| !c.is_alphanumeric());
     let hour = match (half.as_str(), hour) {
         ("am" | "pm", 0 | 13..) => return None,

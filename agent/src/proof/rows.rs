@@ -6,6 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::claims::{has_word, month_of};
+use super::dates::foreign_names_of_month;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
 use super::{CellReference, ProofOrigin, SHORTEST_LABEL, number_of};
 use crate::coverage::is_common_word;
@@ -306,7 +307,10 @@ impl ProofRows {
             let is_of_month = months[*row].is_some_and(|day| {
                 let is_only = months.iter().flatten().filter(|other| other.month() == day.month()).count() == 1;
                 // `May`, and no `may`.
-                is_only && has_word(text, &day.format("%B").to_string())
+                let is_named = has_word(text, &day.format("%B").to_string());
+                let is_foreign =
+                    || foreign_names_of_month(day.month()).iter().any(|name| tokens::find_word(text, name).is_some());
+                is_only && (is_named || is_foreign())
             });
             let is_of_quarter = quarters[*row].is_some_and(|quarter| {
                 let is_only = quarters.iter().flatten().filter(|other| **other == quarter).count() == 1;

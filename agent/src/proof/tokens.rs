@@ -170,7 +170,7 @@ impl TextToken {
 
     /// Whether a cell holds the loss that is written: `lost 45,210` of a profit of -45210.
     pub(super) fn is_loss_of(&self, value: &Value, clause: &str) -> bool {
-        const LOSSES: [&str; 18] = [
+        const LOSSES: [&str; 24] = [
             "lost",
             "loss",
             "losses",
@@ -189,6 +189,12 @@ impl TextToken {
             "minus",
             "under",
             "shortfalls",
+            "verlust",
+            "perte",
+            "pérdida",
+            "perda",
+            "perdita",
+            "verlies",
         ];
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let is_less =

@@ -1,5 +1,5 @@
-//! Aggregates where they cannot stand: in WHERE, and of other aggregates. Also what a subquery of `IN` selects, and the
-//! order of a union by a table's column.
+//! Aggregates where they cannot stand: in WHERE, and of other aggregates; window functions in WHERE and HAVING. Also what a
+//! subquery of `IN` selects, and the order of a union by a table's column.
 
 use std::ops::ControlFlow;
 
@@ -15,6 +15,7 @@ use super::parse::parse_query;
 use super::scopes::{Scopes, first_select};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
+use crate::sql_text::visit_own_exprs;
 
 /// Moves the aggregates of WHERE to HAVING or into subqueries, and makes a subquery of an aggregate's own aggregate.
 pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &str, repairs: &mut Vec<Repair>) {
@@ -59,7 +60,10 @@ impl VisitorMut for AggregateMover<'_> {
 impl AggregateMover<'_> {
     fn filters(&mut self, body: &mut SetExpr) {
         match body {
-            SetExpr::Select(select) => self.filter(select),
+            SetExpr::Select(select) => {
+                self.windows(select);
+                self.filter(select);
+            }
             SetExpr::SetOperation { left, right, .. } => {
                 self.filters(left);
                 self.filters(right);
@@ -105,6 +109,55 @@ impl AggregateMover<'_> {
         }
     }
 
+    /// Conditions on window functions, which belong into QUALIFY: `WHERE row_number() OVER (...) = 1`. A HAVING without a
+    /// group and an aggregate is a WHERE.
+    fn windows(&mut self, select: &mut Select) {
+        let scope = self.scopes.scope_of(select);
+        let is_column = |name: &str| scope.sources.iter().any(|source| source.may_have(name));
+        let named: Vec<(String, Expr)> = select
+            .projection
+            .iter()
+            .filter_map(|item| match item {
+                SelectItem::ExprWithAlias { expr, alias } if has_window(expr) && !is_column(&alias.value) => {
+                    Some((alias.value.clone(), expr.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        let mut qualified: Vec<Expr> = select.qualify.take().into_iter().collect();
+        for filter in [&mut select.selection, &mut select.having] {
+            let Some(whole) = filter.take() else { continue };
+            let mut kept = Vec::new();
+            for part in conjuncts(whole) {
+                let mut filled = part.clone();
+                let _: ControlFlow<()> = VisitMut::visit(&mut filled, &mut NameFiller { named: &named, depth: 0 });
+                if !has_window(&filled) {
+                    kept.push(part);
+                    continue;
+                }
+                let why = "a condition on a window function belongs into QUALIFY";
+                let repair = Repair::new(RepairKind::Grouping, part.to_string(), format!("QUALIFY {filled}"), why);
+                self.repairs.push(repair);
+                qualified.push(filled);
+            }
+            *filter = all_of(kept);
+        }
+        select.qualify = all_of(qualified);
+        let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+        let selects_aggregate = select.projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_aggregate(expr),
+            _ => false,
+        });
+        if let Some(having) =
+            select.having.take_if(|having| !is_grouped && !selects_aggregate && !has_aggregate(having))
+        {
+            let why = "nothing is grouped; a condition on rows belongs into WHERE";
+            let repair = Repair::new(RepairKind::Grouping, format!("HAVING {having}"), format!("WHERE {having}"), why);
+            self.repairs.push(repair);
+            select.selection = all_of(select.selection.take().into_iter().chain([having]).collect());
+        }
+    }
+
     /// Conditions of WHERE on aggregates, or on what the SELECT calls by a name.
     fn filter(&mut self, select: &mut Select) {
         let Some(filter) = select.selection.take() else { return };
@@ -144,6 +197,15 @@ impl AggregateMover<'_> {
             self.repairs.push(Repair::new(RepairKind::Grouping, before, to, why));
         }
     }
+}
+
+/// Whether an expression holds a window function, outside of its subqueries.
+fn has_window(expr: &Expr) -> bool {
+    let mut is_found = false;
+    visit_own_exprs(expr, |part| {
+        is_found |= matches!(part, Expr::Function(function) if function.over.is_some());
+    });
+    is_found
 }
 
 /// Writes what a SELECT calls by a name where that name stands.

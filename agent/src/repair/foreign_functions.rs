@@ -2,8 +2,8 @@
 //! those that are one expression; those whose arguments are turned (formats, modifiers, units) are written out in code.
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, Value,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    HavingBound, HavingBoundKind, Ident, ObjectName, ObjectNamePart, Value,
 };
 
 use super::dialects::all_of;
@@ -207,6 +207,26 @@ pub(super) fn function_here(function: &Function) -> Option<(Expr, String)> {
 /// Returns the aggregate here for one of T-SQL, Oracle or Snowflake, whose order stands in `WITHIN GROUP`.
 fn aggregate_here(name: &str, function: &Function) -> Option<(Expr, String)> {
     let mut here = function.clone();
+    if let FunctionArguments::List(list) = &mut here.args
+        && let Some(at) = list
+            .clauses
+            .iter()
+            .position(|clause| matches!(clause, FunctionArgumentClause::Limit(_) | FunctionArgumentClause::Having(_)))
+    {
+        let clause = list.clauses.remove(at);
+        let only = list.args.first().map(ToString::to_string);
+        let (text, why) = match (name, clause) {
+            ("array_agg", FunctionArgumentClause::Limit(limit)) => {
+                (format!("array_slice({here}, 1, {limit})"), "a list is cut by array_slice here")
+            }
+            ("any_value", FunctionArgumentClause::Having(HavingBound(kind, key))) => {
+                let by = if kind == HavingBoundKind::Max { "max_by" } else { "min_by" };
+                (format!("{by}({}, {key})", only?), "the value of the extreme row is taken by max_by and min_by here")
+            }
+            _ => return None,
+        };
+        return Some((expression(&text)?, why.to_owned()));
+    }
     let why = match name {
         "count_big" => {
             here.name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new("count"))]);

@@ -1,5 +1,6 @@
 //! Columns that a grouped query selects without grouping by them, which SQLite and MySQL allow. Beside one `min` or
-//! `max` such a column is of the row that has it, as SQLite says; otherwise it is that of any row of the group.
+//! `max` such a column is of the row that has it, as SQLite says; otherwise it is that of any row of the group. A query
+//! without GROUP BY is grouped by the columns that stand beside its aggregates.
 //!
 //! Also `SELECT DISTINCT` ordered by what it does not select.
 
@@ -112,6 +113,16 @@ fn group(select: &mut Select, order: &mut [&mut Expr], scopes: &Scopes<'_>, repa
         }
     }
     let keeper = keeper_of(&aggregates);
+    if keys.is_empty() && keeper.is_none() {
+        keys = plain_columns(select, scopes);
+        if !keys.is_empty() {
+            let listed: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            let why = "columns stand beside an aggregate; there is a row for each of their values";
+            let text = format!("GROUP BY {}", listed.join(", "));
+            repairs.push(Repair::new(RepairKind::Grouping, "no GROUP BY", text, why));
+            select.group_by = GroupByExpr::Expressions(keys.clone(), Vec::new());
+        }
+    }
     let aliases: Vec<String> = aliases(select);
     let mut wrapper =
         Wrapper { keys: &keys, keeper, aliases: &[], scopes, inside: Vec::new(), queries: 0, made: Vec::new() };
@@ -136,6 +147,16 @@ fn group(select: &mut Select, order: &mut [&mut Expr], scopes: &Scopes<'_>, repa
             repairs.push(repair);
         }
     }
+}
+
+/// Returns the columns that a SELECT returns as they are.
+fn plain_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<Expr> {
+    let is_column = |expr: &Expr| scopes.stack.last().is_some_and(|scope| column_of(scope, expr).is_some());
+    let selected = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    selected.filter(|expr| is_column(expr)).cloned().collect()
 }
 
 /// Returns the keys of `ROLLUP (a, b)` and its like, else the key itself.

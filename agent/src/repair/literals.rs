@@ -377,8 +377,16 @@ impl LiteralWriter<'_> {
     }
 }
 
-/// Returns the first day of the year or the month that a text is, and the first one after it.
+/// Returns the first day of the year, the quarter or the month that a text is, and the first one after it.
 fn period_in(text: &str) -> Option<(NaiveDate, NaiveDate)> {
+    let of_months = |first: NaiveDate, months: u32| Some((first, first.checked_add_months(Months::new(months))?));
+    // `January 2026`, `Jan 2026`.
+    if let Ok(first) = NaiveDate::parse_from_str(&format!("1 {}", text.trim()), "%d %B %Y") {
+        return of_months(first, 1);
+    }
+    if let Some((year, quarter)) = quarter_in(text) {
+        return of_months(NaiveDate::from_ymd_opt(year, quarter * 3 - 2, 1)?, 3);
+    }
     let is_number = |part: &str| part.chars().all(|c| c.is_ascii_digit());
     let (year, month) = match text.trim().split_once(['-', '/']) {
         Some((year, month)) if (1..=2).contains(&month.len()) => (year, Some(month)),
@@ -389,8 +397,16 @@ fn period_in(text: &str) -> Option<(NaiveDate, NaiveDate)> {
         return None;
     }
     let first = NaiveDate::from_ymd_opt(year.parse().ok()?, month.unwrap_or("1").parse().ok()?, 1)?;
-    let months = if month.is_some() { 1 } else { 12 };
-    Some((first, first.checked_add_months(Months::new(months))?))
+    of_months(first, if month.is_some() { 1 } else { 12 })
+}
+
+/// Returns the year and the quarter that a text is: `2026-Q1`, `Q1 2026`.
+fn quarter_in(text: &str) -> Option<(i32, u32)> {
+    let (one, other) = text.trim().split_once([' ', '-'])?;
+    let (year, quarter) = if one.starts_with(['Q', 'q']) { (other, one) } else { (one, other) };
+    let quarter = quarter.strip_prefix(['Q', 'q'])?.parse::<u32>().ok().filter(|quarter| (1..=4).contains(quarter))?;
+    let is_year = year.len() == 4 && year.chars().all(|c| c.is_ascii_digit());
+    Some((year.parse().ok().filter(|_| is_year)?, quarter))
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {

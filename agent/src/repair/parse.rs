@@ -12,6 +12,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
+use super::clause_order::in_order;
 use super::{Repair, RepairKind};
 
 /// A longer query is not repaired.
@@ -54,19 +55,30 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
     ];
     // Others read Oracle's mark of outer joins as well.
     let is_oracle = text.contains("(+)");
-    let mut fitting = dialects.iter().filter(|(name, _)| !is_oracle || *name == "Oracle");
-    let (name, statements, turned) = fitting.find_map(|(name, dialect)| {
-        let (tokens, turned) = tokens(text, *dialect)?;
-        let parser = Parser::new(*dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
-        let statements = all_statements(parser)?;
-        Some((*name, statements, turned))
-    })?;
+    let read = |text: &str| {
+        let mut fitting = dialects.iter().filter(|(name, _)| !is_oracle || *name == "Oracle");
+        fitting.find_map(|(name, dialect)| {
+            let (tokens, turned) = tokens(text, *dialect)?;
+            let parser = Parser::new(*dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
+            let statements = all_statements(parser)?;
+            Some((*name, statements, turned))
+        })
+    };
+    let mut repairs = Vec::new();
+    let (name, statements, turned) = match read(text) {
+        Some(found) => found,
+        None => {
+            let ordered = in_order(text)?;
+            let why = "clauses stand in one order, and a part of a union with a LIMIT of its own in parentheses";
+            repairs.push(Repair::new(RepairKind::Statement, "clauses in another order", "their order", why));
+            read(&ordered)?
+        }
+    };
     let found = statements.len();
     let statement = statements.into_iter().next()?;
     if !matches!(statement, Statement::Query(_)) {
         return None;
     }
-    let mut repairs = Vec::new();
     if text.len() < sql.trim().trim_end_matches(';').len() {
         repairs.push(Repair::new(
             RepairKind::Statement,
@@ -92,6 +104,7 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
             '%' => (RepairKind::Dialect, "MOD", "%", "the remainder is % here"),
             '*' => (RepairKind::Dialect, "GLOB", "~", "a regular expression says the same"),
             '=' => (RepairKind::Dialect, "IS", "IS NOT DISTINCT FROM", "SQLite's IS compares values"),
+            '&' => (RepairKind::Dialect, "&&", "AND", "MySQL's && is AND"),
             'a' => (RepairKind::Dialect, "APPROXIMATE", "none", "values are counted one by one here"),
             _ => continue,
         };
@@ -169,6 +182,14 @@ fn with_operators(mut tokens: Vec<TokenWithSpan>, turned: &mut Vec<char>) -> Vec
     let seen: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
     for window in seen.windows(3) {
         let [before, at, after] = *window else { continue };
+        // `a = 1 && b = 2`; of lists it asks whether they overlap.
+        let compares =
+            |token: &Token| matches!(token, Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq);
+        if tokens[after].token == Token::Overlap && compares(&tokens[before].token) {
+            tokens[after].token = Token::make_keyword("AND");
+            turned.push('&');
+            continue;
+        }
         let Token::Word(word) = &tokens[at].token else { continue };
         let is_operand = match &tokens[before].token {
             Token::Word(word) => word.keyword != Keyword::NOT && word.keyword != Keyword::SELECT,
@@ -295,6 +316,8 @@ mod tests {
             ("SELECT [a b] FROM [t]", "SELECT \"a b\" FROM \"t\""),
             ("SELECT a FROM `project.sales.orders`", "SELECT a FROM \"project\".\"sales\".\"orders\""),
             ("SELECT a FROM t; SELECT 2", "SELECT a FROM t"),
+            ("SELECT a FROM t WHERE a = 1 && b < 2", "SELECT a FROM t WHERE a = 1 AND b < 2"),
+            ("SELECT a FROM t LIMIT 1 ORDER BY a", "SELECT a FROM t ORDER BY a LIMIT 1"),
             ("SELECT a MOD 2 FROM t", "SELECT a % 2 FROM t"),
             ("SELECT a FROM t WHERE a GLOB 'x.*'", "SELECT a FROM t WHERE a ~ '^x\\..*$'"),
             ("SELECT a FROM t WHERE a IS NOT 'x'", "SELECT a FROM t WHERE a IS DISTINCT FROM 'x'"),

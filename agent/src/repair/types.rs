@@ -104,6 +104,13 @@ impl VisitorMut for TextCaster<'_> {
                 let text = format!("{left} || {right}");
                 self.put(expr, &text, "texts are joined with || here");
             }
+            Expr::BinaryOp { left, op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq), right }
+                if is_empty_text(right) && self.kind_of(left).is_some_and(|kind| !kind.is_string()) =>
+            {
+                let test = if *op == BinaryOperator::Eq { "IS NULL" } else { "IS NOT NULL" };
+                let text = format!("{left} {test}");
+                self.put(expr, &text, "the column holds no texts; what is empty has no value");
+            }
             Expr::BinaryOp { left, op, right } => {
                 use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
                 match op {
@@ -231,6 +238,10 @@ const YEAR_DIGITS: usize = 4;
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
+fn is_empty_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(text) if text.is_empty()))
 }
 
 /// Whether an expression is a text that is no number.

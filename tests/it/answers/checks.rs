@@ -44,6 +44,10 @@ const CASES: &[(&str, &[&str])] = &[
         &[],
     ),
     ("SELECT sum(credit) AS s FROM shop.customers", &[]),
+    // What is computed of a column is called as the column.
+    ("SELECT date_trunc('month', placed) AS placed, sum(amount) AS s FROM shop.orders GROUP BY placed", &["fan_out"]),
+    ("SELECT upper(status) AS status, sum(amount) AS s FROM shop.orders WHERE status = 'paid' GROUP BY status", &[]),
+    ("SELECT date_trunc('month', placed) AS m, sum(amount) AS s FROM shop.orders GROUP BY 1", &[]),
     ("SELECT count(DISTINCT c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &[]),
     ("SELECT count(c.id) AS n FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id", &["fan_out"]),
     (

@@ -27,6 +27,9 @@ async fn started() -> TestServer {
         says("which of them", "CA, with 48,213 votes."),
         says("in sum", "Together they had 49,943 votes."),
         says("and of TX", "CA had 31,555 votes."),
+        says("ballots", "There are some."),
+        says("and in 2019", "There were more."),
+        says("top three", "They are CA, NY and TX."),
     ]});
     TestServer::start(TestSettings::default().tokens("admin-tok:admin:root").script(script)).await
 }
@@ -91,4 +94,41 @@ async fn a_session_of_the_ask_protocol_names_the_earlier_run() {
     let run_id = data(&first, "run_started")["run_id"].clone();
     assert_eq!(number["cell"], json!({"run_id": run_id, "call_index": 0, "row": 0, "column": "votes"}), "{answer}");
     assert_eq!(answer["confidence"]["level"], "likely", "{answer}");
+}
+
+/// Without vectors the search finds tables by their own words only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_in_other_words_is_shown_the_tables_that_it_may_mean() {
+    let says = json!({"runs": [{"turns": [{"events": [{"text": "There are some."}]}], "repeat_last": true}]});
+    let server = TestServer::start(TestSettings::default().tokens("admin-tok:admin:root").script(says)).await;
+    server.execute("CREATE TABLE cars (plate VARCHAR, colour VARCHAR)").await;
+    server.execute("CREATE TABLE lakes (lake VARCHAR, depth_m BIGINT)").await;
+    server.engine().catalog().search().index_idle().await.unwrap();
+    for (question, shown, other) in [
+        ("How many automobiles do we have?", "cars(", Some("lakes(")),
+        ("Wie viele Fahrzeuge gibt es?", "cars(", None),
+        ("How many sandwiches were eaten?", "", Some("cars(")),
+    ] {
+        server.post("/v1/agent/ask", &json!({"question": question}), ADMIN).await;
+        let requests = server.model.requests();
+        let prompt =
+            requests.last().and_then(|request| request.messages.first()).map_or("", |first| first.content.as_str());
+        assert!(prompt.contains(shown), "{question}: {prompt}");
+        assert!(!other.is_some_and(|other| prompt.contains(other)), "{question}: {prompt}");
+    }
+}
+
+/// `And in 2019?` names no table: those of the question before it are shown again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follow_up_is_shown_the_tables_that_it_goes_on_from() {
+    let server = started().await;
+    server.execute("CREATE TABLE ballots (state VARCHAR, year BIGINT)").await;
+    server.engine().catalog().search().index_idle().await.unwrap();
+    for question in ["How many ballots did each state have?", "and in 2019?", "only the top three"] {
+        let reply = server.post("/v1/agent/ask", &json!({"question": question, "session_id": "ballots"}), ADMIN).await;
+        assert_eq!(reply.status, 200, "{question}: {}", reply.text);
+        let requests = server.model.requests();
+        let prompt = requests.last().and_then(|request| request.messages.first()).map(|message| &message.content);
+        assert!(prompt.is_some_and(|prompt| prompt.contains("ballots(")), "{question}: {prompt:?}");
+    }
 }

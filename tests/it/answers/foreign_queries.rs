@@ -322,6 +322,80 @@ async fn joins_of_other_systems() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clauses_that_stand_elsewhere() {
+    run_rows(
+        VOTES,
+        &[
+            (
+                "SELECT contestant FROM voter_1.votes LIMIT 1 ORDER BY vote_id DESC",
+                json!([{"contestant": "Ann"}]),
+            ),
+            (
+                "SELECT state, count(*) AS n FROM voter_1.votes GROUP BY state WHERE vote_id > 1",
+                json!([{"state": "CA", "n": 2}]),
+            ),
+            (
+                "SELECT contestant FROM voter_1.votes ORDER BY vote_id LIMIT 1 UNION SELECT contestant FROM voter_1.votes \
+                 ORDER BY vote_id DESC LIMIT 1",
+                json!([{"contestant": "Ann"}]),
+            ),
+            (
+                "SELECT contestant FROM voter_1.votes WHERE row_number() OVER (ORDER BY vote_id DESC) = 1",
+                json!([{"contestant": "Ann"}]),
+            ),
+            (
+                "SELECT contestant, rank() OVER (ORDER BY vote_id) AS r FROM voter_1.votes WHERE r = 2",
+                json!([{"contestant": "Bob", "r": 2}]),
+            ),
+            (
+                "SELECT state, count(*) AS n, rank() OVER (ORDER BY count(*) DESC) AS r FROM voter_1.votes \
+                 GROUP BY state HAVING r = 1",
+                json!([{"state": "CA", "n": 2, "r": 1}]),
+            ),
+            ("SELECT contestant FROM voter_1.votes HAVING state = 'NY'", json!([{"contestant": "Ann"}])),
+            // Without GROUP BY.
+            (
+                "SELECT state, count(*) AS n FROM voter_1.votes ORDER BY state",
+                json!([{"state": "CA", "n": 2}, {"state": "NY", "n": 1}]),
+            ),
+            ("SELECT count(*) AS n FROM voter_1.votes WHERE created <> ''", json!([{"n": 3}])),
+            ("SELECT count(*) AS n FROM voter_1.votes WHERE created = 'March 2018'", json!([{"n": 2}])),
+            ("SELECT count(*) AS n FROM voter_1.votes WHERE created >= 'Q2 2018'", json!([{"n": 1}])),
+            (
+                "SELECT contestant FROM voter_1.votes WHERE state = 'CA' && vote_id < 3",
+                json!([{"contestant": "Bob"}]),
+            ),
+            (
+                "SELECT array_agg(contestant ORDER BY vote_id LIMIT 1)[OFFSET(0)] AS c FROM voter_1.votes",
+                json!([{"c": "Ann"}]),
+            ),
+            ("SELECT any_value(contestant HAVING MIN vote_id) AS c FROM voter_1.votes", json!([{"c": "Ann"}])),
+            // It runs here as well, and would return the days as they are.
+            (
+                "SELECT FORMAT(created, 'yyyy-MM') AS m, count(*) AS n FROM voter_1.votes \
+                 GROUP BY FORMAT(created, 'yyyy-MM') ORDER BY m",
+                json!([{"m": "2018-03", "n": 2}, {"m": "2018-04", "n": 1}]),
+            ),
+            // A table that the prompt does not show.
+            (
+                "SELECT concert_name, capacity FROM concert_singer.concert WHERE concert_id = 2",
+                json!([{"concert_name": "Super", "capacity": 200}]),
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_of_an_aggregate_beside_its_group_is_refused_with_what_to_write() {
+    let fixture = AnswersFixture::new().await;
+    let sql = "SELECT state, max(avg(vote_id)) AS m FROM voter_1.votes GROUP BY state";
+    let refused = fixture.result_of(VOTES, sql).await.result;
+    let hint = refused["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("compute the inner one in a subquery"), "{refused}");
+}
+
 /// The column of one table is not the key of another.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_are_of_the_table_that_they_name() {

@@ -176,6 +176,24 @@ async fn the_text_names_what_is_missing_and_what_is_nearest() {
     assert!(says_so(&text) && !text.contains("ferries"), "{text}");
 }
 
+/// Two things that are asked for at once may be of two databases.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_earlier_query_has_read_is_not_missing() {
+    let spider = AnswersFixture::new().await;
+    let turns = json!([
+        { "events": [run_sql("SELECT count(*) AS singers FROM concert_singer.singer")] },
+        { "events": [run_sql("SELECT count(*) AS votes FROM voter_1.votes")] },
+        { "events": [{ "text": "There are 4 singers and 3 votes." }] },
+    ]);
+    let events = spider.ask("How many singers are there, and how many votes are there?", turns).await;
+    let found = events.iter().find_map(|event| match event {
+        EventKind::AnswerFinal { text, assessment, .. } => Some((text.clone(), assessment.missing.clone())),
+        _ => None,
+    });
+    let (text, missing) = found.unwrap();
+    assert!(missing.is_empty() && !says_so(&text), "{text} {missing:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn values_explain_what_names_do_not() {
     let (_folder, engine) = flights_and_logs().await;

@@ -63,6 +63,8 @@ pub(super) struct GapSearch {
     taught: Vocabulary,
     /// The query for which it was looked for last.
     query: Option<String>,
+    /// The tables that the queries before it have read: a question may ask for two things.
+    read: Vec<TableInfo>,
     /// What the data lacks otherwise than by a name, as a sentence says it.
     otherwise: Option<String>,
     /// What is said below an answer.
@@ -104,6 +106,8 @@ struct FoundGaps {
     gaps: QuestionGaps,
     /// Tables that would explain it.
     elsewhere: Vec<TableName>,
+    /// The tables that were read.
+    read: Vec<TableInfo>,
     /// What it lacks otherwise than by a name: as the question says it, and as a sentence.
     otherwise: Option<(String, String)>,
 }
@@ -121,13 +125,16 @@ impl Turns<'_> {
         self.gaps.query.clone_from(&query);
         let query = query.unwrap_or_default();
         let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
-        let FoundGaps { gaps, elsewhere, otherwise } = match found {
+        let FoundGaps { gaps, elsewhere, read, otherwise } = match found {
             Ok(found) => found,
             Err(_) => {
                 tracing::debug!("what the question asks for was not looked for to the end; nothing is said about it");
                 Default::default()
             }
         };
+        if !read.is_empty() {
+            self.gaps.read = read;
+        }
         self.evidence.missing = gaps.asked.iter().map(|gap| gap.phrase.clone()).collect();
         self.gaps.otherwise = None;
         if let Some((phrase, sentence)) = otherwise.filter(|_| gaps.asked.is_empty()) {
@@ -144,7 +151,7 @@ impl Turns<'_> {
     async fn gaps_of_query(&self, query: &str) -> FoundGaps {
         let question = self.task.request.question();
         let at_hand = &self.context.at_hand;
-        let read = match self.sql_used {
+        let mut read = match self.sql_used {
             Some(_) => {
                 let database = self.assessment.sql_database.as_deref();
                 match self.context.session.clone().in_database(database).await {
@@ -157,6 +164,12 @@ impl Turns<'_> {
         // A query over no table of the catalog is about the server, or computes.
         if read.is_empty() {
             return Default::default();
+        }
+        let own = read.len();
+        for earlier in &self.gaps.read {
+            if !read.iter().any(|table| table.name == earlier.name) {
+                read.push(earlier.clone());
+            }
         }
         let is_read = |database: &str| read.iter().any(|table| table.name.database == database);
         let mut vocabulary = self.gaps.taught.clone();
@@ -173,10 +186,10 @@ impl Turns<'_> {
         }
         let otherwise = match &gaps.judgement {
             Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
-            None => self.time_beyond(&question, &read, &vocabulary).await,
+            None => self.time_beyond(&question, &read[..own], &vocabulary).await,
         };
         if !gaps.is_any() {
-            return FoundGaps { gaps, elsewhere: Vec::new(), otherwise };
+            return FoundGaps { gaps, elsewhere: Vec::new(), read, otherwise };
         }
         let mut tables = read.clone();
         let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
@@ -185,7 +198,7 @@ impl Turns<'_> {
         gaps = gaps_of(&question, &vocabulary);
         self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
         // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name.
-        if uses_opaque_column(query, &read) {
+        if uses_opaque_column(query, &read[..own]) {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
             gaps.asked.clear();
         }
@@ -193,7 +206,7 @@ impl Turns<'_> {
         for gap in &gaps.asked {
             elsewhere.extend(self.tables_about(gap, &tables).await);
         }
-        FoundGaps { gaps, elsewhere, otherwise }
+        FoundGaps { gaps, elsewhere, read, otherwise }
     }
 
     /// Returns the tables that words of a KQL query name.

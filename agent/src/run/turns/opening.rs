@@ -45,8 +45,12 @@ pub(super) async fn first_messages(
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
+    let subject = match task.request.earlier_question() {
+        Some(earlier) => format!("{earlier}\n{question}"),
+        None => question.clone(),
+    };
     let QuestionContext { mut tables, relationships, mut taught, margin } =
-        find_context(&task.session, &question, database.as_deref(), small).await;
+        find_context(&task.session, &question, &subject, database.as_deref(), small).await;
     let form = task.config.prompt_form;
     if !form.ranked {
         tables.sort_by(|left, right| left.name.cmp(&right.name));
@@ -62,6 +66,7 @@ pub(super) async fn first_messages(
         if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
     let [mut system, asked] = first_turn(&PromptParts {
         question: &question,
+        subject: &subject,
         database: task.session.database(),
         instructions: instructions.as_deref(),
         tool_tokens,

@@ -7,7 +7,7 @@ use querent_catalog::{CatalogError, TableInfo, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
-use crate::repair::{ComparedTexts, RepairedQuery, names_database, repair, repair_database, tables_read};
+use crate::repair::{ComparedTexts, RepairedQuery, is_misread, names_database, repair, repair_database, tables_read};
 use crate::tokens::take_tokens;
 use crate::tools::ToolContext;
 use crate::tools::result_rows::ToolRows;
@@ -58,8 +58,15 @@ pub(super) async fn run_with_repairs(
     max_rows: usize,
 ) -> Result<Attempt, FailedAttempt> {
     let run = async |sql: &str| ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await;
-    let sent = run(sql).await;
     let at_hand = &context.at_hand;
+    if is_misread(sql)
+        && let Some(repaired) = repair(session, at_hand, sql).await
+        && let Ok(rows) = run(&repaired.sql).await
+        && !rows.found_nothing()
+    {
+        return Ok(Attempt { rows, repaired: Some(repaired) });
+    }
+    let sent = run(sql).await;
     let (first, mended) = match sent {
         Ok(rows) => (Ok(rows), None),
         Err(error) if is_of_the_text(&error) => match repair(session, at_hand, sql).await {

@@ -4,7 +4,7 @@ use querent_catalog::{CatalogError, SearchRequest, TableInfo};
 use querent_engine::{EngineError, Session};
 
 use super::attempt::FailedAttempt;
-use crate::repair::TablesAtHand;
+use crate::repair::{TablesAtHand, nests_aggregates};
 use crate::sql_text::{relations_named_in, shown_identifier, shown_table};
 use crate::tokens::{estimate_tokens, take_tokens};
 use crate::tools::result_rows::ToolRows;
@@ -46,6 +46,11 @@ pub(super) async fn with_repair_hint(
         }
         EngineError::Parse { .. } => Some(
             "write one SELECT statement; text in 'single quotes', names in \"double quotes\" only if they need it"
+                .to_owned(),
+        ),
+        EngineError::Unsupported { .. } if nests_aggregates(sql) => Some(
+            "an aggregate cannot be taken of another one: compute the inner one in a subquery with its GROUP BY, and the \
+             outer one over that"
                 .to_owned(),
         ),
         EngineError::NotAllowed { .. } | EngineError::MultipleStatements { .. } => {

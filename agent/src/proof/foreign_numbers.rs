@@ -1,0 +1,236 @@
+//! Numbers in words of German, French, Spanish, Portuguese, Italian and Dutch: `zweiundzwanzig`, `quatre-vingt-douze`,
+//! `treinta y cinco`, `ventiquattro`, `dois mil`. Words that English has as well begin none.
+
+use super::tokens::last_words;
+
+/// Words that begin a number.
+const SMALL: &[(u32, &str)] = &[
+    (2, "zwei deux dois duas twee"),
+    (3, "drei trois tres três drie"),
+    (4, "vier quatre cuatro quatro quattro"),
+    (5, "fünf cinq cinco cinque vijf"),
+    (6, "sechs seis zes"),
+    (7, "sieben siete sete sette zeven"),
+    (8, "acht huit ocho oito"),
+    (9, "neun neuf nueve nove negen"),
+    (10, "zehn diez dieci"),
+    (11, "onze undici"),
+    (12, "zwölf douze doce doze dodici twaalf"),
+    (13, "dreizehn treize trece treze tredici dertien"),
+    (14, "vierzehn quatorze catorce catorze quattordici veertien"),
+    (15, "fünfzehn quinze quindici vijftien"),
+    (16, "sechzehn dieciséis dezesseis dezasseis sedici zestien"),
+    (17, "siebzehn diecisiete dezessete dezassete diciassette zeventien"),
+    (18, "achtzehn dieciocho dezoito diciotto achttien"),
+    (19, "neunzehn diecinueve dezenove dezanove diciannove negentien"),
+    (20, "zwanzig vingt veinte vinte twintig"),
+    (21, "veintiuno veintiún"),
+    (22, "veintidós"),
+    (23, "veintitrés"),
+    (24, "veinticuatro"),
+    (25, "veinticinco"),
+    (26, "veintiséis"),
+    (27, "veintisiete"),
+    (28, "veintiocho"),
+    (29, "veintinueve"),
+    (30, "dreißig dreissig trente treinta trinta trenta dertig"),
+    (40, "vierzig quarante cuarenta quarenta quaranta veertig"),
+    (50, "fünfzig cinquante cincuenta cinquenta cinquanta vijftig"),
+    (60, "sechzig soixante sesenta sessenta sessanta zestig"),
+    (70, "siebzig septante setenta settanta zeventig"),
+    (80, "achtzig ochenta oitenta ottanta tachtig"),
+    (90, "neunzig nonante noventa novanta negentig"),
+    (200, "doscientos doscientas duzentos duzentas"),
+    (300, "trescientos trescientas trezentos trezentas"),
+    (400, "cuatrocientos cuatrocientas quatrocentos quatrocentas"),
+    (500, "quinientos quinientas quinhentos quinhentas"),
+    (600, "seiscientos seiscientas seiscentos seiscentas"),
+    (700, "setecientos setecientas setecentos setecentas"),
+    (800, "ochocientos ochocientas oitocentos oitocentas"),
+    (900, "novecientos novecientas novecentos novecentas"),
+];
+/// Words that only go on with a number: alone they mean something else, or are English.
+const LATER: &[(u32, &str)] = &[
+    (1, "un une uno una um uma ein eins een"),
+    (2, "due dos twee"),
+    (3, "tre tré"),
+    (6, "six sei"),
+    (7, "sept"),
+    (8, "otto"),
+    (10, "dix dez tien"),
+    (11, "elf once"),
+    (16, "seize"),
+    (20, "venti vingts"),
+];
+const HUNDREDS: &str = "hundert cent cents ciento cientos cento honderd";
+/// Larger words, and what they stand for.
+const LARGE: &[(f64, &str)] = &[
+    (1e3, "tausend mille mil mila duizend"),
+    (1e6, "million millionen millions millón millones milhão milhões milione milioni miljoen"),
+    (1e9, "milliarde milliarden milliard milliards bilhão bilhões miliardo miliardi miljard"),
+];
+/// Words between the parts of a number.
+const LINKS: [&str; 3] = ["et", "y", "e"];
+/// Parts of words that are a number in one word, each with what it stands for.
+const PARTS: [(&str, u32); 6] =
+    [("tausend", 1000), ("duizend", 1000), ("mila", 1000), ("hundert", 100), ("honderd", 100), ("cento", 100)];
+/// What stands between units and tens in one word.
+const UNIT_LINKS: [&str; 3] = ["und", "ën", "en"];
+
+/// A number in words: its value, how far it rounds, and where it ends.
+pub(super) type ForeignNumber = (f64, f64, usize);
+
+/// Reads the number in words that begins at a place of a text.
+pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> {
+    let word_at = |at: usize| {
+        let rest = text.get(at..).unwrap_or_default();
+        let word = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        (word.to_lowercase(), at + word.len())
+    };
+    let (first, mut end) = word_at(start);
+    let (mut total, mut tolerance) = (0.0, 0.5);
+    let mut current = match named(SMALL, &first).or_else(|| one_word(&first)) {
+        Some(value) => f64::from(value),
+        // `Cent vingt`, but `10 por cento` and `a cent`.
+        None if has(HUNDREDS, &first) || first == "mil" || first == "mille" => {
+            let is_percent = ["por", "per", "pour"].contains(&last_words(&text[..start], 1).as_str());
+            let (mut next, mut next_end) = word_at(end + 1);
+            if LINKS.contains(&next.as_str()) {
+                (next, next_end) = word_at(next_end + 1);
+            }
+            let goes_on = next_end <= text.len() && (named(SMALL, &next).is_some() || one_word(&next).is_some());
+            if is_percent || !goes_on {
+                return None;
+            }
+            if has(HUNDREDS, &first) {
+                100.0
+            } else {
+                total = 1000.0;
+                0.0
+            }
+        }
+        None => return None,
+    };
+    let mut largest_scale = if total > 0.0 { total } else { f64::INFINITY };
+    loop {
+        let Some(gap) = text.get(end..).filter(|rest| rest.starts_with([' ', '-'])).map(|_| end + 1) else { break };
+        let (mut word, mut word_end) = word_at(gap);
+        let is_linked = LINKS.contains(&word.as_str()) && text[word_end..].starts_with([' ', '-']);
+        if is_linked {
+            (word, word_end) = word_at(word_end + 1);
+        }
+        let small = named(SMALL, &word).or_else(|| named(LATER, &word)).or_else(|| one_word(&word)).map(f64::from);
+        let rest: f64 = current % 100.0;
+        let scale = LARGE.iter().find(|(_, words)| has(words, &word)).map(|(scale, _)| *scale);
+        match (small, scale) {
+            // `Quatre-vingts`.
+            (Some(value), _) if value == 20.0 && rest == 4.0 && !is_linked => current += 76.0,
+            // `Un` alone is no number.
+            (Some(value), _) if value < 20.0 && rest >= 20.0 && rest % 10.0 == 0.0 => current += value,
+            (Some(value), _) if (2.0..100.0).contains(&value) && rest == 0.0 => current += value,
+            (Some(value), _) if value >= 100.0 && current == 0.0 => current = value,
+            (None, _) if has(HUNDREDS, &word) && !is_linked && (1.0..10.0).contains(&current) => current *= 100.0,
+            (None, Some(scale)) if !is_linked && current > 0.0 && scale < largest_scale => {
+                total += current * scale;
+                (current, largest_scale, tolerance) = (0.0, scale, 0.5 * scale);
+                end = word_end;
+                continue;
+            }
+            _ => break,
+        }
+        tolerance = 0.5;
+        end = word_end;
+    }
+    Some((total + current, tolerance, end))
+}
+
+/// Returns the number of a list that a lowercase word is.
+fn named(list: &[(u32, &str)], word: &str) -> Option<u32> {
+    list.iter().find(|(_, words)| has(words, word)).map(|(value, _)| *value)
+}
+
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
+/// Returns the number that one lowercase word is made of: `dreihundertzwölf`, `vierentwintig`, `quarantotto`.
+fn one_word(word: &str) -> Option<u32> {
+    for (part, factor) in PARTS {
+        if let Some((head, tail)) = word.split_once(part).filter(|(head, _)| !head.is_empty()) {
+            let head = unit(head).or_else(|| one_word(head))?;
+            let tail = tail.strip_prefix("und").unwrap_or(tail);
+            let tail = if tail.is_empty() { 0 } else { unit(tail).or_else(|| one_word(tail))? };
+            return (head < 1000 && tail < factor).then_some(head * factor + tail);
+        }
+    }
+    let all = || SMALL.iter().chain(LATER).flat_map(|(value, words)| words.split(' ').map(move |word| (word, *value)));
+    let (units, tens) = (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value % 10 == 0));
+    let germanic = units().find_map(|(one, value)| {
+        let rest = word.strip_prefix(one)?;
+        let rest = UNIT_LINKS.iter().find_map(|link| rest.strip_prefix(link))?;
+        tens().find(|(ten, value)| *ten == rest && *value >= 20).map(|(_, ten)| ten + value)
+    });
+    // `Ventuno` has no second vowel.
+    let italian = || {
+        tens().filter(|(_, value)| *value >= 20).find_map(|(ten, value)| {
+            let short = &ten[..ten.len() - ten.chars().next_back().map_or(0, char::len_utf8)];
+            let rest =
+                word.strip_prefix(ten).or_else(|| word.strip_prefix(short).filter(|rest| is_vowel_first(rest)))?;
+            units().find(|(one, _)| *one == rest).map(|(_, one)| value + one)
+        })
+    };
+    germanic.or_else(italian)
+}
+
+/// Returns the number below a hundred that a part of a word is.
+fn unit(part: &str) -> Option<u32> {
+    named(SMALL, part).or_else(|| named(LATER, part))
+}
+
+fn is_vowel_first(text: &str) -> bool {
+    text.starts_with(['u', 'o'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_words_of_six_languages() {
+        for (text, expected) in [
+            ("douze clients", 12.0),
+            ("vingt et un vols", 21.0),
+            ("quatre-vingts", 80.0),
+            ("quatre-vingt-douze", 92.0),
+            ("soixante-dix-sept", 77.0),
+            ("trois cent quarante", 340.0),
+            ("deux mille cinq cents", 2500.0),
+            ("zweiundzwanzig Kunden", 22.0),
+            ("dreihundertzwölf", 312.0),
+            ("viertausendfünfhundert", 4500.0),
+            ("zwei Millionen", 2e6),
+            ("treinta y cinco pedidos", 35.0),
+            ("veintidós", 22.0),
+            ("cinco mil", 5000.0),
+            ("trinta e cinco", 35.0),
+            ("ventiquattro", 24.0),
+            ("quarantotto ordini", 48.0),
+            ("trecentoventi", 320.0),
+            ("vierentwintig", 24.0),
+            ("tweeëndertig", 32.0),
+            ("vijfhonderd", 500.0),
+            ("cent vingt-cinq", 125.0),
+            ("cento e vinte e cinco", 125.0),
+            ("mil doscientos", 1200.0),
+            ("quinientos treinta", 530.0),
+        ] {
+            let found = foreign_number(text, 0).map(|(value, _, _)| value);
+            assert_eq!(found, Some(expected), "{text}");
+        }
+        for text in ["Mila won", "cent", "Otto", "elf", "once", "seize", "mille", "Camila", "der Tausend", "Undine"] {
+            assert_eq!(foreign_number(text, 0), None, "{text}");
+        }
+        assert_eq!(foreign_number("vier Kunden", 0), Some((4.0, 0.5, 4)));
+        assert_eq!(foreign_number("deux et trois", 0), Some((2.0, 0.5, 4)), "two numbers");
+    }
+}
