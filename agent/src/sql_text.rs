@@ -31,11 +31,11 @@ pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
 
 /// Visits the expressions of a part of a query, and those within them, outside of its subqueries.
 pub(crate) fn visit_own_exprs(part: &impl Visit, visit: impl FnMut(&Expr)) {
-    struct OwnExprs<F> {
+    struct PartExprs<F> {
         queries: usize,
         visit: F,
     }
-    impl<F: FnMut(&Expr)> Visitor for OwnExprs<F> {
+    impl<F: FnMut(&Expr)> Visitor for PartExprs<F> {
         type Break = ();
         fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
             self.queries += 1;
@@ -52,7 +52,7 @@ pub(crate) fn visit_own_exprs(part: &impl Visit, visit: impl FnMut(&Expr)) {
             ControlFlow::Continue(())
         }
     }
-    let _: ControlFlow<()> = part.visit(&mut OwnExprs { queries: 0, visit });
+    let _: ControlFlow<()> = part.visit(&mut PartExprs { queries: 0, visit });
 }
 
 /// Returns the name as SQL, quoted where needed.

@@ -34,17 +34,13 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
-/// Returns the error of what DataFusion takes for a bug of its own and is the statement's: a window whose RANGE has a distance
-/// over values that have none, and a recursive query that reads itself in a subquery too.
+/// Returns the error of what DataFusion takes for a bug of its own and is the statement's: a recursive query that reads itself
+/// in a subquery too.
 pub(super) fn unfit_plan(message: &str) -> Option<EngineError> {
-    let (what, hint) = if message.contains("Cannot run range queries on datatype") {
-        ("RANGE over values of this type in a window", "order by a number, such as epoch(value), or write ROWS")
-    } else if message.contains("Unexpected empty work table") {
-        ("a recursive query that reads itself in a subquery", READ_ONCE)
-    } else {
-        return None;
-    };
-    Some(EngineError::Unsupported { what: what.into(), hint: hint.into() })
+    message.contains("Unexpected empty work table").then(|| EngineError::Unsupported {
+        what: "a recursive query that reads itself in a subquery".into(),
+        hint: READ_ONCE.into(),
+    })
 }
 
 /// Returns what is said in the place of a message that says too little.

@@ -5,7 +5,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Query, TableAliasColumnDef, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, ObjectName, Query, TableAliasColumnDef, TableFactor, VisitorMut,
+};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
@@ -22,6 +24,12 @@ const FUNCTIONS: [(&str, bool); 4] =
 /// Returns the names of the functions, each with what it is short for.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     FUNCTIONS.into_iter().map(|(name, is_set)| (name, source_of(is_set)))
+}
+
+/// Whether a name is that of a function whose columns, with their types, its alias defines.
+pub(super) fn takes_columns_of_alias(name: &ObjectName) -> bool {
+    let name = name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| FUNCTIONS.iter().any(|(function, _)| name.value.eq_ignore_ascii_case(function)))
 }
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.

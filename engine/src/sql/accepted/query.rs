@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::expression::check_window_spec;
 use super::{LEAVE_OUT, refuse, refuse_if};
 use crate::error::Result;
+use crate::sql::json_records::takes_columns_of_alias;
 
 pub(super) fn check_query(query: &Query) -> Result<()> {
     let Query { with, body, order_by, limit_clause, fetch, locks, for_clause, settings, format_clause, pipe_operators } =
@@ -382,7 +383,10 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
             sample,
             index_hints,
         } => {
-            check_alias(alias.as_ref())?;
+            // The types of those are written out with them: see `json_records`.
+            if args.is_none() || !takes_columns_of_alias(name) {
+                check_alias(alias.as_ref())?;
+            }
             let is_text = |part: &ObjectNamePart| part.as_ident().is_some_and(|ident| ident.quote_style == Some('\''));
             refuse_if(
                 name.0.iter().any(is_text),

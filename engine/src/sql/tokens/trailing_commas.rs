@@ -1,7 +1,8 @@
-//! Commas behind the last of a list, which DuckDB takes: `(1, 2,)`, `[1,]`, `GROUP BY a,`. One value and a comma in parentheses
-//! would be a row of one value, and stays for the parser to refuse.
+//! Commas behind the last of a list, which DuckDB takes: `(1, 2,)`, `[1,]`, `GROUP BY a, ORDER BY a,`. One value and a comma in
+//! parentheses would be a row of one value, and stays for the parser to refuse.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Leaves them out.
 pub(super) fn trailing_commas(tokens: &mut Vec<TokenWithSpan>) {
@@ -19,6 +20,7 @@ pub(super) fn trailing_commas(tokens: &mut Vec<TokenWithSpan>) {
                     None | Some(Token::SemiColon) => outer.is_empty(),
                     Some(Token::RParen) => outer.last() == Some(&true),
                     Some(Token::RBracket | Token::RBrace) => !outer.is_empty(),
+                    Some(Token::Word(word)) => ends_list(word),
                     Some(_) => false,
                 };
                 if is_last {
@@ -38,6 +40,12 @@ pub(super) fn trailing_commas(tokens: &mut Vec<TokenWithSpan>) {
         place += 1;
         !is_left_out
     });
+}
+
+/// Whether a word begins the clause behind a list.
+fn ends_list(word: &Word) -> bool {
+    word.quote_style.is_none()
+        && matches!(word.keyword, Keyword::HAVING | Keyword::QUALIFY | Keyword::ORDER | Keyword::LIMIT)
 }
 
 #[cfg(test)]
