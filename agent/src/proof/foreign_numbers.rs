@@ -165,7 +165,8 @@ fn one_word(word: &str) -> Option<u32> {
         }
     }
     let all = || SMALL.iter().chain(LATER).flat_map(|(value, words)| words.split(' ').map(move |word| (word, *value)));
-    let (units, tens) = (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value % 10 == 0));
+    let (units, tens) =
+        (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value.is_multiple_of(10)));
     let germanic = units().find_map(|(one, value)| {
         let rest = word.strip_prefix(one)?;
         let rest = UNIT_LINKS.iter().find_map(|link| rest.strip_prefix(link))?;
