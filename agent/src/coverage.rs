@@ -170,12 +170,17 @@ pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option
     Some(split.words.iter().filter(is_content).filter(|word| vocabulary.names(&word.lower)).count())
 }
 
-/// The fewest words of a question that the data does not speak of, from which on they are what is asked for.
+/// The fewest words of a question that the data does not speak of, from which on they are what is asked for, and the most
+/// words of a question that says nothing beside what it asks.
 const UNSPOKEN_WORDS: usize = 2;
+const BARE_QUESTION: usize = 14;
 
 /// Returns the places of the words that the data does not speak of, where they are at least as many as those that it does:
 /// `which patients are allergic to penicillin`. Names, actions and words that go with any data do not count.
 fn unspoken_words(words: &[SplitWord], explained: &[bool], names: &[(usize, usize)]) -> Option<Vec<usize>> {
+    if words.len() > BARE_QUESTION || words.iter().filter(|word| word.begins_sentence).count() > 1 {
+        return None;
+    }
     let is_content = |at: &usize| {
         let word = words[*at].lower.as_str();
         let is_letter_or_number = word.chars().count() < 2 || word.chars().any(|c| c.is_ascii_digit());

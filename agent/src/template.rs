@@ -123,7 +123,11 @@ pub(crate) fn fill(verified: &str, sql: &str, question: &str) -> Option<FilledTe
             let token = filled.get_mut(*index)?;
             *token = match token {
                 Token::Number(_, long) => Token::Number(value.clone(), *long),
-                _ => Token::SingleQuotedString(format!("{}{}{}", slot.prefix, value, slot.suffix).replace('\'', "''")),
+                Token::SingleQuotedString(text) => {
+                    let (prefix, suffix) = pattern_signs(text);
+                    Token::SingleQuotedString(format!("{prefix}{value}{suffix}").replace('\'', "''"))
+                }
+                _ => return None,
             };
         }
         values.push(FilledValue { from: slot.value.clone(), to: value });
@@ -208,9 +212,6 @@ struct Slot {
     /// Whether one of them says which rows.
     is_chosen: bool,
     value: String,
-    /// Of a pattern: `%` before and after.
-    prefix: String,
-    suffix: String,
     /// Words of the verified question.
     start: usize,
     end: usize,
@@ -240,6 +241,13 @@ impl Slot {
     }
 }
 
+/// Returns the signs of a pattern before and after a text: `%late%`.
+fn pattern_signs(text: &str) -> (&str, &str) {
+    let prefix = text.get(..text.len() - text.trim_start_matches('%').len()).unwrap_or_default();
+    let suffix = text.get(text.trim_end_matches('%').len()..).unwrap_or_default();
+    (prefix, suffix)
+}
+
 /// Returns the number without separators of thousands.
 fn number_of(word: &str) -> Option<String> {
     let digits = word.replace(',', "");
@@ -256,14 +264,9 @@ fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
         if place == LiteralPlace::Signed {
             continue;
         }
-        let (value, is_number, prefix, suffix) = match token {
-            Token::Number(number, _) => (number.clone(), true, String::new(), String::new()),
-            Token::SingleQuotedString(text) => {
-                let bare = text.trim_matches('%');
-                let prefix = text.get(..text.len() - text.trim_start_matches('%').len()).unwrap_or_default();
-                let suffix = text.get(text.trim_end_matches('%').len()..).unwrap_or_default();
-                (bare.replace("''", "'"), false, prefix.to_owned(), suffix.to_owned())
-            }
+        let (value, is_number) = match token {
+            Token::Number(number, _) => (number.clone(), true),
+            Token::SingleQuotedString(text) => (text.trim_matches('%').replace("''", "'"), false),
             _ => continue,
         };
         if is_number && place != LiteralPlace::Chosen {
@@ -289,7 +292,7 @@ fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
         if let (Some(start), None) = (places.next(), places.next()) {
             let end = start + written.len();
             let is_chosen = place == LiteralPlace::Chosen;
-            slots.push(Slot { tokens: vec![index], is_number, is_chosen, value, prefix, suffix, start, end });
+            slots.push(Slot { tokens: vec![index], is_number, is_chosen, value, start, end });
         }
     }
     // A number that the query has twice may be two things, and a text that nothing is compared with is a label.
@@ -562,6 +565,11 @@ mod tests {
 
     #[test]
     fn a_text_that_the_query_has_twice_is_filled_in_twice() {
+        let pattern = "SELECT count(*) FROM votes WHERE state = 'CA' OR note LIKE '%CA%'";
+        assert_eq!(
+            filled("votes of CA", pattern, "votes of NY").as_deref(),
+            Some("SELECT count(*) FROM votes WHERE state = 'NY' OR note LIKE '%NY%'")
+        );
         let sql = "SELECT 'CA' AS state, count(*) FROM votes WHERE state = 'CA'";
         assert_eq!(
             filled("votes of CA", sql, "votes of NY").as_deref(),

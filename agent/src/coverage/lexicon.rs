@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::synonyms::is_known;
+use super::synonyms::groups_of;
 use super::words::stem;
 
 /// Function words: they end a phrase.
@@ -226,7 +226,7 @@ pub(super) fn is_opaque(word: &str) -> bool {
     if UNITS.contains(&word) {
         return false;
     }
-    let is_word = is_whole_word(word) || is_generic(word) || is_function_word(word) || is_known(&stem(word));
+    let is_word = is_whole_word(word) || is_generic(word) || is_function_word(word) || !groups_of(word).is_empty();
     (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id" && !is_word
 }
 

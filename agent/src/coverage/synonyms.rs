@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::stem;
+use super::words::{action_stem, plain_form, stem, without_last_e};
 
 /// Groups, each ended by a semicolon. Words of one group stand for each other; things that are only alike (a doctor and a
 /// nurse) are in no common group.
@@ -150,7 +150,7 @@ const SAME_MEANING: &str = "\
     professor lecturer academic; faculty department; lab laboratory; experiment trial study; \
     paper article publication; citation reference; researcher scientist; editor publisher; cinema theatre theater; \
     screening showing show; episode instalment installment; series show programme program; actor performer cast; \
-    music song; album record release; festival event; ticket admission seat; seat place; winner champion victor; \
+    music song; album record release; festival event; ticket admission; seat place; winner champion victor; \
     tournament cup championship; race heat run; runner athlete racer; lap round; goal point; season year; \
     training practice; gym studio; visit checkin; hotel accommodation; room suite; night stay; \
     tourist visitor traveller traveler; tour trip excursion; guide leader; sight attraction landmark; map chart; \
@@ -273,41 +273,40 @@ const KINDS: &str = "\
 
 static GROUPS: LazyLock<Vec<Vec<&str>>> =
     LazyLock::new(|| SAME_MEANING.split(';').map(|group| group.split_whitespace().collect()).collect());
-/// The groups of a stem.
-static MEANINGS: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
-    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, group) in GROUPS.iter().enumerate() {
-        for word in group {
-            groups.entry(stem(word)).or_default().push(index);
-        }
-    }
-    groups
-});
-
+/// The groups of things in the singular, and of actions without their endings. A plane is no plan: only actions lose more
+/// than a plural.
+static THINGS: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| grouped(plain_form));
+static ACTIONS: LazyLock<HashMap<String, Vec<usize>>> =
+    LazyLock::new(|| grouped(|word| without_last_e(plain_form(word))));
 /// The stems of the things that a stem is the kind of.
 static KINDS_OF: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let kinds = KINDS.split(';').filter_map(|line| line.split_once(':'));
     kinds.map(|(kind, things)| (stem(kind.trim()), things.split_whitespace().map(stem).collect())).collect()
 });
 
-/// Returns the stems of things of which a stem is the kind.
+fn grouped(form: impl Fn(&str) -> String) -> HashMap<String, Vec<usize>> {
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, group) in GROUPS.iter().enumerate() {
+        for &word in group {
+            groups.entry(form(word)).or_default().push(index);
+        }
+    }
+    groups
+}
+
+/// Returns the groups of a lowercase word, by their numbers.
+pub(super) fn groups_of(word: &str) -> Vec<usize> {
+    let things = THINGS.get(&plain_form(word)).into_iter();
+    let actions = action_stem(word).and_then(|action| ACTIONS.get(&action));
+    things.chain(actions).flatten().copied().collect()
+}
+
+/// Returns the words for the same things as a lowercase word.
+pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
+    groups_of(word).into_iter().filter_map(|group| GROUPS.get(group)).flatten().copied().collect()
+}
+
+/// Returns stems of things of which a stem is the kind.
 pub(super) fn things_of_kind(stem: &str) -> &'static [String] {
     KINDS_OF.get(stem).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Whether a stem is of a word that is known.
-pub(super) fn is_known(stem: &str) -> bool {
-    MEANINGS.contains_key(stem)
-}
-
-/// Whether two stems can name the same thing.
-pub(super) fn same_meaning(left: &str, right: &str) -> bool {
-    let (Some(left), Some(right)) = (MEANINGS.get(left), MEANINGS.get(right)) else { return false };
-    left.iter().any(|group| right.contains(group))
-}
-
-/// Returns the words for the same things as a stem.
-pub(super) fn synonyms(stem: &str) -> Vec<&'static str> {
-    let groups = MEANINGS.get(stem).map(Vec::as_slice).unwrap_or_default();
-    groups.iter().filter_map(|group| GROUPS.get(*group)).flatten().copied().collect()
 }

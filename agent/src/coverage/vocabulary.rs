@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use strsim::osa_distance;
 
 use super::lexicon::{is_function_word, is_generic, is_whole_word};
-use super::synonyms::{same_meaning, synonyms, things_of_kind};
+use super::synonyms::{groups_of, synonyms, things_of_kind};
 use super::words::{SplitWord, stem, without_plural};
 
 /// The shortest abbreviation, by its first letters or without vowels.
@@ -41,6 +41,8 @@ pub(crate) struct Vocabulary {
     /// Lowercase words.
     words: HashSet<String>,
     stems: HashSet<String>,
+    /// The groups of words for the same thing that some of them are of.
+    groups: HashSet<usize>,
     /// Whole names and values, without what separates their words.
     joined: HashSet<String>,
     /// Codes with which a query has found something.
@@ -77,12 +79,14 @@ impl Vocabulary {
     pub(crate) fn add_all(&mut self, other: &Vocabulary) {
         self.words.extend(other.words.iter().cloned());
         self.stems.extend(other.stems.iter().cloned());
+        self.groups.extend(other.groups.iter().copied());
         self.joined.extend(other.joined.iter().cloned());
         self.codes.extend(other.codes.iter().cloned());
     }
 
     fn add_word(&mut self, word: &str) {
         self.stems.insert(stem(word));
+        self.groups.extend(groups_of(word));
         self.words.insert(word.to_owned());
     }
 
@@ -144,7 +148,7 @@ impl Vocabulary {
         if self.words.contains(lower) || self.stems.contains(&stem) {
             return true;
         }
-        if self.stems.iter().any(|known| same_meaning(&stem, known))
+        if groups_of(lower).iter().any(|group| self.groups.contains(group))
             || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing))
         {
             return true;
@@ -156,7 +160,7 @@ impl Vocabulary {
         let length = lower.chars().count();
         let singular = without_plural(lower);
         // `Mgr` is a manager, and so the boss. Three letters are in many a long word.
-        let others = synonyms(&stem);
+        let others = synonyms(lower);
         let is_likely = |known: &str, other: &str| {
             (known.len() + 2..=2 * known.len() + 2).contains(&other.len())
                 && known.chars().next_back() == other.chars().next_back()

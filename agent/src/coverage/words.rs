@@ -196,8 +196,21 @@ pub(super) fn stem(word: &str) -> String {
     without_last_e(stem)
 }
 
+/// Returns a word in the singular, and an irregular form as the word that it is of.
+pub(super) fn plain_form(word: &str) -> String {
+    let known = IRREGULAR.iter().find(|(form, _)| *form == word).map_or(word, |(_, plain)| *plain);
+    without_plural(known)
+}
+
+/// Returns an action without its ending, as `purchas`; `None` of what has none.
+pub(super) fn action_stem(word: &str) -> Option<String> {
+    let plain = plain_form(word);
+    let shorter = ["ing", "ed"].iter().find_map(|ending| plain.strip_suffix(ending))?;
+    (shorter.chars().count() >= MIN_STEM_CHARS).then(|| without_last_e(undoubled(shorter).to_owned()))
+}
+
 /// Returns a stem as `movi`, which `movie` and `movies` have in common.
-fn without_last_e(stem: String) -> String {
+pub(super) fn without_last_e(stem: String) -> String {
     match stem.strip_suffix('e').filter(|rest| rest.chars().count() >= MIN_STEM_CHARS) {
         Some(shorter) => shorter.to_owned(),
         None => stem,

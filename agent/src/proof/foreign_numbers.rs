@@ -18,7 +18,7 @@ const SMALL: &[(u32, &str)] = &[
     (12, "zwölf douze doce doze dodici twaalf"),
     (13, "dreizehn treize trece treze tredici dertien"),
     (14, "vierzehn quatorze catorce catorze quattordici veertien"),
-    (15, "fünfzehn quinze quindici vijftien"),
+    (15, "fünfzehn quinze quince quindici vijftien"),
     (16, "sechzehn dieciséis dezesseis dezasseis sedici zestien"),
     (17, "siebzehn diecisiete dezessete dezassete diciassette zeventien"),
     (18, "achtzehn dieciocho dezoito diciotto achttien"),
@@ -40,6 +40,7 @@ const SMALL: &[(u32, &str)] = &[
     (70, "siebzig septante setenta settanta zeventig"),
     (80, "achtzig ochenta oitenta ottanta tachtig"),
     (90, "neunzig nonante noventa novanta negentig"),
+    (100, "cien"),
     (200, "doscientos doscientas duzentos duzentas"),
     (300, "trescientos trescientas trezentos trezentas"),
     (400, "cuatrocientos cuatrocientas quatrocentos quatrocentas"),
@@ -164,7 +165,8 @@ fn one_word(word: &str) -> Option<u32> {
         }
     }
     let all = || SMALL.iter().chain(LATER).flat_map(|(value, words)| words.split(' ').map(move |word| (word, *value)));
-    let (units, tens) = (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value % 10 == 0));
+    let (units, tens) =
+        (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value.is_multiple_of(10)));
     let germanic = units().find_map(|(one, value)| {
         let rest = word.strip_prefix(one)?;
         let rest = UNIT_LINKS.iter().find_map(|link| rest.strip_prefix(link))?;
