@@ -53,7 +53,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::{counted_call, series_rows};
-pub(crate) use bytes_beside_nulls::{bytes_type, list_of};
+pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use domains::{

@@ -23,7 +23,7 @@ pub(super) fn with_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
 }
 
 /// Returns the list of values, which may be bytes and nulls.
-pub(crate) fn list_of(values: Vec<Expr>) -> Expr {
+pub(crate) fn list_literal(values: Vec<Expr>) -> Expr {
     static LIST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| with_bytes(make_array_udf()));
     LIST.call(values)
 }

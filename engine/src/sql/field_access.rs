@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::error::EngineError;
-use crate::functions::{MAP, bytes_type, list_of, own_scalar_functions};
+use crate::functions::{MAP, bytes_type, list_literal, own_scalar_functions};
 
 /// Plans such subscripts and sums.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ impl ExprPlanner for FieldAccess {
             let side = if place % 2 == 0 { &mut keys } else { &mut values };
             side.push(arg);
         }
-        Ok(PlannerResult::Planned(own_call(MAP, vec![list_of(keys), list_of(values)])?))
+        Ok(PlannerResult::Planned(own_call(MAP, vec![list_literal(keys), list_literal(values)])?))
     }
 
     fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(match has_bytes_and_nulls(&exprs, schema) {
-            true => PlannerResult::Planned(list_of(exprs)),
+            true => PlannerResult::Planned(list_literal(exprs)),
             false => PlannerResult::Original(exprs),
         })
     }
