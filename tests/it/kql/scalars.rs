@@ -34,7 +34,7 @@ async fn values_are_kustos() {
             // Members may be called as keywords are, and names of types have no case.
             ("print d = dynamic({'time': 1, 'title': 2, 'by': 3, 'in': 4}) | project d.time, d.title, d.by, d.in", "1 2 3 4"),
             ("print d = dynamic({'first': {'string': 'a'}}) | project d.first.string, d.['first']['string']", "a a"),
-            ("print (flags, rest) = dynamic([1, 2]) | project flags", "1"),
+            ("print (flags, rest) = array_sort_asc(dynamic([2, 1]), dynamic([4, 3])) | project flags", "[1,2]"),
             ("datatable(g: uuid, t: DateTime)[guid(null), datetime(2020-01-01)] | project isnull(g), t", "True 2020-01-01T00:00:00.0000000Z"),
             ("print extract('([0-9]+)', 1, 'a 12', typeof(Long))", "12"),
             ("print datetime(Jan 1 2020), todatetime('8:00') == startofday(now()) + 8h", "2020-01-01T00:00:00.0000000Z True"),

@@ -91,7 +91,11 @@ impl<'a> Binder<'a> {
                 true
             }
             ExprKind::Subquery { function, .. } => *function != SubqueryFunction::ToScalar,
-            ExprKind::Name(name) => !matches!(environment.find(&name.text), Some(Binding::Scalar(..))),
+            ExprKind::Name(name) => match environment.find(&name.text) {
+                Some(Binding::Scalar(..)) => false,
+                Some(Binding::Function(function, outer)) => self.returns_table(&function.body, outer, function),
+                _ => true,
+            },
             ExprKind::Member { base, .. } => match &base.kind {
                 ExprKind::Call(call) => matches!(call.function.text.as_str(), "database" | "cluster"),
                 ExprKind::Name(name) => matches!(environment.find(&name.text), Some(Binding::Database(_))),
