@@ -6,6 +6,7 @@
 //! | `aggregate_clauses` | filters of aggregates that may be null, and keys that stand twice in their orders |
 //! | `computed_sort_keys` | keys of sorting that are computed with, or that an outer join fills with nulls, as columns below |
 //! | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
+//! | `distinct_semi_keys` | keys that come often on the side of a semi-join that only filters |
 //! | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | `join_order` | the order of inner joins |
 //! | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
@@ -18,6 +19,7 @@
 pub(crate) mod aggregate_clauses;
 pub(crate) mod computed_sort_keys;
 pub(crate) mod distinct_limits;
+pub(crate) mod distinct_semi_keys;
 pub(crate) mod early_semi_joins;
 pub(crate) mod join_order;
 pub(crate) mod misled_filters;

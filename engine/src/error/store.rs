@@ -94,7 +94,7 @@ impl StoreError {
         if let Some(store) = said.strip_prefix("the environment has no credentials for ") {
             return Some(Self::MissingCredentials { store: of_store(store)?, variables: variables_of(store) });
         }
-        if let Some(location) = said.strip_prefix("bad data in ").and_then(|said| said.strip_suffix(REPLACED)) {
+        if let Some(location) = said.strip_prefix("bad data in ").and_then(|rest| rest.strip_suffix(REPLACED)) {
             return Some(Self::Replaced { location: location.trim_end_matches(": ").to_owned() });
         }
         let parts = |words: &str| {

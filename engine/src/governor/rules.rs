@@ -18,6 +18,7 @@ use super::guarded_domains::DropGuardedChecks;
 use crate::limits::QueryUsage;
 use crate::optimizer::aggregate_clauses::SettleAggregates;
 use crate::optimizer::computed_sort_keys::ComputeSortKeys;
+use crate::optimizer::distinct_semi_keys::DistinctSemiKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
@@ -82,12 +83,14 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     before.into_iter().chain(watched).chain([govern]).collect()
 }
 
-/// Returns DataFusion's rules for physical plans, with joins in order before sides are chosen, and `more` after them.
+/// Returns DataFusion's rules for physical plans, with joins in order before sides are chosen, keys of semi-joins once after that, and
+/// `more` after them.
 pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRule>) -> Vec<PhysicalRule> {
     let with_ours = |rule: PhysicalRule| {
-        let ours = [Arc::new(EarlySemiJoins) as PhysicalRule, Arc::new(OrderJoins)];
-        let before = if rule.name() == CHOOSES_SIDES { ours.into() } else { Vec::new() };
-        before.into_iter().chain([rule])
+        if rule.name() != CHOOSES_SIDES {
+            return vec![rule];
+        }
+        vec![Arc::new(EarlySemiJoins) as PhysicalRule, Arc::new(OrderJoins), rule, Arc::new(DistinctSemiKeys)]
     };
     let mut rules = PhysicalOptimizer::new().rules;
     // The last of that name takes the requests away again.
