@@ -7,8 +7,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::time_patterns::parsed_time;
-use super::{call, filled, parse};
+use super::{MAX_REPEATED_NODES, call, filled, parse};
 use crate::error::{EngineError, Result};
+use crate::sql::syntax::count_nodes;
 
 /// The most lists within each other that `unnest` takes apart.
 const MAX_DEPTH: u64 = 16;
@@ -17,6 +18,14 @@ const MAX_DEPTH: u64 = 16;
 pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
     Ok(match (name, arguments) {
         ("make_interval", _) => make_interval(function)?,
+        // The planner finds no common type of a time and a text; of the branches of CASE it does.
+        ("coalesce" | "ifnull" | "nvl", Some(all @ [values @ .., _]))
+            if all.iter().any(is_time_text) && count_nodes(all) <= MAX_REPEATED_NODES =>
+        {
+            let branches = (1..=values.len()).map(|place| format!("WHEN ${place} IS NOT NULL THEN ${place} "));
+            let meaning = format!("CASE {}ELSE ${} END", branches.collect::<String>(), values.len() + 1);
+            (!values.is_empty()).then(|| parse(&meaning)).transpose()?.map(|form| filled(form, all))
+        }
         // Of an interval they count whole ones; of a date they number the one that it is in.
         ("century" | "millennium" | "decade", Some([time])) if is_interval(time) => {
             let years = match name {
@@ -89,6 +98,13 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
         }
         _ => None,
     })
+}
+
+/// Whether an expression is a text that may be a date or a time.
+fn is_time_text(expr: &Expr) -> bool {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr else { return false };
+    let is_part = |character: char| character.is_ascii_digit() || "-:.+ TZ".contains(character);
+    text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(['-', ':']) && text.chars().all(is_part)
 }
 
 /// Whether an expression is an interval as it is written.
