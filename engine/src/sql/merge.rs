@@ -1,5 +1,6 @@
 //! MERGE INTO as a query: source and table are joined, and the first clause whose condition holds says what becomes of a row.
 
+mod sides;
 mod whole_rows;
 
 use std::ops::ControlFlow;
@@ -14,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, WildcardAdditionalOptions, With,
 };
 
+use self::sides::settle_side;
 use self::whole_rows::{SourceColumns, WholeRow, with_defaults};
 use super::column_defaults::is_default;
 use super::marks;
@@ -59,7 +61,8 @@ impl StatementPlanner<'_> {
         };
         let in_source = Expr::CompoundIdentifier(vec![source_name.clone(), Ident::new(IN_SOURCE)]);
         let columns = self.source_columns(&clauses, &source, &source_name, with.as_ref(), nesting).await?;
-        for clause in clauses {
+        for mut clause in clauses {
+            settle_side(&mut clause, &table.alias, &source_name)?;
             cases.push(case_of(&table, &in_source, columns.as_ref(), clause)?);
         }
         let joined = Join {
