@@ -19,12 +19,13 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
     Ok(match (name, arguments) {
         ("make_interval", _) => make_interval(function)?,
         // The planner finds no common type of a time and a text; of the branches of CASE it does.
-        ("coalesce" | "ifnull" | "nvl", Some(all @ [values @ .., _]))
-            if all.iter().any(is_time_text) && count_nodes(all) <= MAX_REPEATED_NODES =>
+        ("coalesce" | "ifnull" | "nvl", Some(values @ [_, .., _]))
+            if values.iter().any(is_time_text) && count_nodes(values) <= MAX_REPEATED_NODES =>
         {
-            let branches = (1..=values.len()).map(|place| format!("WHEN ${place} IS NOT NULL THEN ${place} "));
-            let meaning = format!("CASE {}ELSE ${} END", branches.collect::<String>(), values.len() + 1);
-            (!values.is_empty()).then(|| parse(&meaning)).transpose()?.map(|form| filled(form, all))
+            let last = values.len();
+            let branches = (1..last).map(|place| format!("WHEN ${place} IS NOT NULL THEN ${place} "));
+            let meaning = format!("CASE {}ELSE ${last} END", branches.collect::<String>());
+            Some(filled(parse(&meaning)?, values))
         }
         // Of an interval they count whole ones; of a date they number the one that it is in.
         ("century" | "millennium" | "decade", Some([time])) if is_interval(time) => {
