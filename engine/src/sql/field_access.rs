@@ -1,19 +1,22 @@
-//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Arithmetic that Arrow lacks: a
-//! time of day and an interval, an interval and a number. And texts that are compared with booleans, `MAP {key: value}`, and lists of
-//! bytes and nulls.
+//! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Fields of structures without regard to
+//! case. Arithmetic that Arrow lacks: a time of day and an interval, an interval and a number. And texts that are compared with
+//! booleans, `MAP {key: value}`, and lists of bytes and nulls.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::utils::list_ndims;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
+use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions_nested::expr_fn::array_concat;
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
+use datafusion::sql::TableReference;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::error::EngineError;
 use crate::functions::{MAP, bytes_type, list_literal, own_scalar_functions};
+use crate::identifiers::same_name;
 
 /// Plans such subscripts and sums.
 #[derive(Debug)]
@@ -56,6 +59,12 @@ impl ExprPlanner for FieldAccess {
                 }
                 Ok(PlannerResult::Planned(own_call("text_slice", vec![value, *start, *stop])?))
             }
+            GetFieldAccess::NamedStructField { name } => {
+                let spelled = name.try_as_str().flatten().and_then(|name| spelled_field(&value_type, name));
+                let name = spelled.map(|field| ScalarValue::from(field.name().as_str())).unwrap_or(name);
+                let field_access = GetFieldAccess::NamedStructField { name };
+                Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr: value }))
+            }
             GetFieldAccess::ListIndex { key }
                 if matches!(value_type, DataType::Struct(_))
                     && key.get_type(schema).is_ok_and(|key| key.is_integer()) =>
@@ -64,6 +73,23 @@ impl ExprPlanner for FieldAccess {
             }
             other => Ok(PlannerResult::Original(RawFieldAccessExpr { field_access: other, expr: value })),
         }
+    }
+
+    fn plan_compound_identifier(
+        &self,
+        field: &Field,
+        qualifier: Option<&TableReference>,
+        nested_names: &[String],
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        let mut data_type = field.data_type();
+        let mut value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+        for name in nested_names {
+            // What has no such field is for the next planner to refuse.
+            let Some(part) = spelled_field(data_type, name) else { return Ok(PlannerResult::Original(Vec::new())) };
+            value = get_field(value, part.name().as_str());
+            data_type = part.data_type();
+        }
+        Ok(PlannerResult::Planned(value))
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
@@ -125,6 +151,16 @@ fn has_bytes_and_nulls(values: &[Expr], schema: &DFSchema) -> bool {
     }
     let types = values.iter().map(|value| value.get_type(schema)).collect::<Result<Vec<_>>>();
     types.is_ok_and(|types| bytes_type(&types).is_some())
+}
+
+/// Returns the field of a structure that is spelled so, or else the one of that name in another case.
+fn spelled_field<'a>(data_type: &'a DataType, name: &str) -> Option<&'a FieldRef> {
+    let DataType::Struct(fields) = data_type else { return None };
+    let exact = fields.iter().find(|field| field.name() == name);
+    exact.or_else(|| {
+        let mut others = fields.iter().filter(|field| same_name(field.name(), name));
+        others.next().filter(|_| others.next().is_none())
+    })
 }
 
 /// Returns a text that is compared with a boolean as one, as in DuckDB and PostgreSQL: the planner asks for the type of the

@@ -1,6 +1,6 @@
 //! MERGE INTO as a query: source and table are joined, and the first clause whose condition holds says what becomes of a row.
 
-mod bare_names;
+mod sides;
 mod whole_rows;
 
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, WildcardAdditionalOptions, With,
 };
 
-use self::bare_names::qualify_bare_names;
+use self::sides::settle_side;
 use self::whole_rows::{SourceColumns, WholeRow, with_defaults};
 use super::column_defaults::is_default;
 use super::marks;
@@ -62,7 +62,7 @@ impl StatementPlanner<'_> {
         let in_source = Expr::CompoundIdentifier(vec![source_name.clone(), Ident::new(IN_SOURCE)]);
         let columns = self.source_columns(&clauses, &source, &source_name, with.as_ref(), nesting).await?;
         for mut clause in clauses {
-            qualify_bare_names(&mut clause, &table, &source_name);
+            settle_side(&mut clause, &table.alias, &source_name)?;
             cases.push(case_of(&table, &in_source, columns.as_ref(), clause)?);
         }
         let joined = Join {

@@ -117,6 +117,7 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
             *expr = parts.fold(taken(root), |json, part| call("json_extract", vec![json, part]));
         }
         Expr::CompoundFieldAccess { root, access_chain } => {
+            name_root(root, access_chain);
             let mut is_named = matches!(root.as_ref(), Expr::Identifier(_));
             for access in access_chain.iter_mut() {
                 match access {
@@ -166,6 +167,23 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// `t.list[1]` begins with a name of two parts; `t` by itself would be taken for the row of a table.
+fn name_root(root: &mut Expr, chain: &mut Vec<AccessExpr>) {
+    let Expr::Identifier(first) = &*root else { return };
+    let is_name = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
+    let behind = chain.iter().take_while(is_name).count();
+    if behind == 0 || behind == chain.len() {
+        return;
+    }
+    let mut names = vec![first.clone()];
+    for access in chain.drain(..behind) {
+        if let AccessExpr::Dot(Expr::Identifier(name)) = access {
+            names.push(name);
+        }
+    }
+    *root = Expr::CompoundIdentifier(names);
 }
 
 fn is_json(expr: &Expr) -> bool {

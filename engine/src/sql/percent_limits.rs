@@ -12,15 +12,20 @@ use super::syntax::any_expr;
 use crate::error::{EngineError, Result};
 
 /// Makes a relation of a query with a LIMIT in percent. Errors: an OFFSET that is no number beside it, and a
-/// LIMIT of a query.
+/// LIMIT or an OFFSET of a query.
 pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
-    if let Some(LimitClause::LimitOffset { limit: Some(limit), .. }) = &query.limit_clause
-        && any_expr(limit, |part| matches!(part, Expr::Subquery(_)))
-    {
-        return Err(EngineError::Unsupported {
-            what: "LIMIT of a query".into(),
-            hint: "write the number, or QUALIFY row_number() OVER (ORDER BY key) <= (SELECT ...)".into(),
-        });
+    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+        let of_query = |value: &Expr| any_expr(value, |part| matches!(part, Expr::Subquery(_)));
+        let refused =
+            [limit.as_ref().is_some_and(of_query), offset.as_ref().is_some_and(|offset| of_query(&offset.value))];
+        for (is_refused, clause, op) in [(refused[0], "LIMIT", "<="), (refused[1], "OFFSET", ">")] {
+            if is_refused {
+                return Err(EngineError::Unsupported {
+                    what: format!("{clause} of a query"),
+                    hint: format!("write the number, or QUALIFY row_number() OVER (ORDER BY key) {op} (SELECT ...)"),
+                });
+            }
+        }
     }
     let Some(LimitClause::LimitOffset { limit: Some(Expr::Function(call)), offset, limit_by }) =
         &mut query.limit_clause

@@ -146,14 +146,13 @@ fn merge_joins<S: ContextProvider>(
 ) -> Result<Option<MergedFrom>> {
     let Some(mut all) = columns_of(expander, &mut tables.relation)? else { return Ok(None) };
     for index in 0..tables.joins.len() {
-        let Some(mut constraint) = join_constraint(&mut tables.joins[index].join_operator).cloned() else {
-            add_columns(expander, tables, index, &mut all)?;
+        let by_name = join_constraint(&mut tables.joins[index].join_operator).cloned().filter(is_by_name);
+        let Some(mut constraint) = by_name else {
+            if !add_columns(expander, tables, index, &mut all)? {
+                return Ok(None);
+            }
             continue;
         };
-        if !is_by_name(&constraint) {
-            add_columns(expander, tables, index, &mut all)?;
-            continue;
-        }
         let kept = match &tables.joins[index].join_operator {
             JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Kept::Right,
             JoinOperator::FullOuter(_) => Kept::Both,
@@ -231,17 +230,36 @@ fn columns_of<S: ContextProvider>(
     Ok(Some(MergedFrom { sources: expander.listed(&[tables], Qualified::Always)?, merged: Vec::new() }))
 }
 
-/// Adds the columns of a join whose condition is not by names. Its relation may know those before it (LATERAL), so it is
-/// planned with them.
+/// Adds the columns of a join whose condition is not by names; `false` where they cannot be told. Its relation may know those
+/// before it (LATERAL), so it is planned with them. Joins in brackets are written out: as they are they would be asked for their
+/// columns without end.
 fn add_columns<S: ContextProvider>(
     expander: &Expander<'_, S>,
-    tables: &TableWithJoins,
+    tables: &mut TableWithJoins,
     index: usize,
     all: &mut MergedFrom,
-) -> Result<()> {
+) -> Result<bool> {
+    let join = &mut tables.joins[index];
+    if matches!(join.relation, TableFactor::NestedJoin { alias: None, .. }) {
+        let Some(MergedFrom { sources, merged }) = columns_of(expander, &mut join.relation)? else { return Ok(false) };
+        match join.join_operator {
+            JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => return Ok(false),
+            JoinOperator::LeftSemi(_) | JoinOperator::LeftAnti(_) => {}
+            _ => {
+                all.sources.extend(sources);
+                // A name of both sides is the planner's to refuse.
+                let has = |columns: &[(String, Expr)], name: &str| columns.iter().any(|(own, _)| same_name(own, name));
+                let before = std::mem::take(&mut all.merged);
+                let only_before = before.iter().filter(|(name, _)| !has(&merged, name)).cloned();
+                let only_behind = merged.iter().filter(|(name, _)| !has(&before, name)).cloned();
+                all.merged = only_before.chain(only_behind).collect();
+            }
+        }
+        return Ok(true);
+    }
     let before = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..index].to_vec() };
     let known = expander.listed(&[before], Qualified::Always)?.len();
     let with = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..=index].to_vec() };
     all.sources.extend(expander.listed(&[with], Qualified::Always)?.into_iter().skip(known));
-    Ok(())
+    Ok(true)
 }

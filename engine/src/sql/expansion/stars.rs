@@ -37,13 +37,25 @@ pub(super) fn names_relation(select: &Select, name: &ObjectName) -> bool {
     name.0.last().and_then(ObjectNamePart::as_ident).is_none_or(|last| has_relation(&select.from, last))
 }
 
-/// `value.*` of a struct is each of its fields; `None` where there is no such column.
-fn fields_of(name: &ObjectName, sources: &[Source], names: &mut ChosenNames) -> Option<Vec<SelectItem>> {
-    let [ObjectNamePart::Identifier(column)] = name.0.as_slice() else { return None };
-    let source = sources.iter().find(|source| same_name(&source.name, &column.value) && !source.fields.is_empty())?;
-    let field = |field: &String| SelectItem::ExprWithAlias {
+/// Returns what `value.*` of a struct stands for, each of its fields; `None` where there is no such column.
+fn fields_of(name: &ObjectName, sources: &[Source]) -> Option<Vec<Source>> {
+    let (table, column) = match name.0.as_slice() {
+        [ObjectNamePart::Identifier(column)] => (None, column),
+        [ObjectNamePart::Identifier(table), ObjectNamePart::Identifier(column)] => (Some(table), column),
+        _ => return None,
+    };
+    let is_of_table = |source: &Source| match (table, &source.table) {
+        (None, _) => true,
+        (Some(table), own) => own.as_ref().is_some_and(|own| same_name(own, &table.value)),
+    };
+    let is_named =
+        |source: &&Source| same_name(&source.name, &column.value) && !source.fields.is_empty() && is_of_table(source);
+    let source = sources.iter().find(is_named)?;
+    let field = |field: &String| Source {
+        name: field.clone(),
         expr: call("get_field", vec![source.expr.clone(), text(field)]),
-        alias: names.unique(field.clone()),
+        table: None,
+        fields: Vec::new(),
     };
     Some(source.fields.iter().map(field).collect())
 }
@@ -97,19 +109,24 @@ pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool
             SelectItem::Wildcard(options) if all || changes_columns(&options) => {
                 items.extend(renamed(&options, sources, None)?);
             }
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-                if changes_columns(&options) =>
-            {
-                let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
-                items.extend(renamed(&options, sources, table.as_deref())?);
-            }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                match fields_of(&name, sources, &mut names) {
-                    Some(fields) if !names_relation(select, &name) => items.extend(fields),
-                    _ => {
-                        let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
-                        items.push(SelectItem::QualifiedWildcard(kind, options));
+                if !names_relation(select, &name)
+                    && let Some(fields) = fields_of(&name, sources)
+                {
+                    for item in renamed(&options, &fields, None)? {
+                        items.push(match item {
+                            SelectItem::ExprWithAlias { expr, alias } => {
+                                SelectItem::ExprWithAlias { expr, alias: names.unique(alias.value) }
+                            }
+                            other => other,
+                        });
                     }
+                } else if changes_columns(&options) {
+                    let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
+                    items.extend(renamed(&options, sources, table.as_deref())?);
+                } else {
+                    let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
+                    items.push(SelectItem::QualifiedWildcard(kind, options));
                 }
             }
             other => items.push(other),

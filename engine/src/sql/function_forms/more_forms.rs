@@ -7,8 +7,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::time_patterns::parsed_time;
-use super::{call, filled, parse};
+use super::{MAX_REPEATED_NODES, call, filled, parse};
 use crate::error::{EngineError, Result};
+use crate::sql::syntax::count_nodes;
 
 /// The pattern of any text, so that it is one of a null too, which is unknown.
 pub(in crate::sql) const ANY_TEXT: &str = "(?:.*)";
@@ -19,6 +20,15 @@ const MAX_DEPTH: u64 = 16;
 pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
     Ok(match (name, arguments) {
         ("make_interval", _) => make_interval(function)?,
+        // The planner finds no common type of a time and a text; of the branches of CASE it does.
+        ("coalesce" | "ifnull" | "nvl", Some(values @ [_, .., _]))
+            if values.iter().any(is_time_text) && count_nodes(values) <= MAX_REPEATED_NODES =>
+        {
+            let last = values.len();
+            let branches = (1..last).map(|place| format!("WHEN ${place} IS NOT NULL THEN ${place} "));
+            let meaning = format!("CASE {}ELSE ${last} END", branches.collect::<String>());
+            Some(filled(parse(&meaning)?, values))
+        }
         // Of an interval they count whole ones; of a date they number the one that it is in.
         ("century" | "millennium" | "decade", Some([time])) if is_interval(time) => {
             let years = match name {
@@ -114,6 +124,13 @@ fn regexp_like(value: &Expr, pattern: &Expr, options: &[Expr]) -> Option<Expr> {
 /// Returns whether a pattern is the one that DataFusion takes for `IS NOT NULL`.
 pub(in crate::sql) fn is_any_text(pattern: &Expr) -> bool {
     text_of(pattern) == Some(".*")
+}
+
+/// Whether an expression is a text that may be a date or a time.
+fn is_time_text(expr: &Expr) -> bool {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expr else { return false };
+    let is_part = |character: char| character.is_ascii_digit() || "-:.+ TZ".contains(character);
+    text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(['-', ':']) && text.chars().all(is_part)
 }
 
 /// Whether an expression is an interval as it is written.

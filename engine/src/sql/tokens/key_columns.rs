@@ -1,4 +1,4 @@
-//! Columns that are called `index` in CREATE TABLE: the parser reads MySQL's `INDEX name (columns)` there.
+//! Columns that are called `key` or `index` in CREATE TABLE: the parser reads MySQL's `KEY name (columns)` there.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -36,7 +36,7 @@ pub(super) fn key_columns(tokens: &mut [TokenWithSpan]) {
     for at in open..tokens.len() {
         if begins
             && depth == 1
-            && is_word(&tokens[at].token, "index")
+            && (is_word(&tokens[at].token, "key") || is_word(&tokens[at].token, "index"))
             && is_column(&tokens[at + 1..])
             && let Token::Word(word) = &mut tokens[at].token
         {
@@ -71,11 +71,12 @@ mod tests {
     use crate::sql::parse::parse_statement;
 
     #[test]
-    fn columns_may_be_called_index() {
+    fn columns_may_be_called_key_and_index() {
         for (text, is_column) in [
             ("CREATE TABLE t (index INT, a INT)", true),
             ("CREATE TABLE t (a INT, index VARCHAR(3) NOT NULL)", true),
             ("CREATE TABLE t (a INT, INDEX i (a))", false),
+            ("CREATE TABLE t (a INT, PRIMARY KEY (a))", false),
         ] {
             let parsed = parse_statement(text).map(|parsed| parsed.statement.to_string());
             assert_eq!(parsed.unwrap().contains("\"index\""), is_column, "{text}");

@@ -118,7 +118,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let tokens = symmetric_ranges(without_rows(described_table(tokens)))?;
+    let tokens = symmetric_ranges(without_rows(by_all(described_table(tokens))))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -166,6 +166,18 @@ fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     };
     if is_of_table {
         tokens.remove(1);
+    }
+    tokens
+}
+
+/// `ORDER BY *` and `GROUP BY *` are by ALL.
+fn by_all(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for at in 2..tokens.len() {
+        let is_by = is_word(&tokens[at - 1].token, "by")
+            && (is_word(&tokens[at - 2].token, "order") || is_word(&tokens[at - 2].token, "group"));
+        if is_by && tokens[at].token == Token::Mul {
+            tokens[at].token = Token::make_keyword("ALL");
+        }
     }
     tokens
 }

@@ -53,7 +53,7 @@ fn with_values(on: &[Item]) -> (&[Item], Option<&[Item]>) {
     match on {
         [column @ .., keyword, values] if keyword.is("in") && column.iter().all(is_operand) => {
             match values.parentheses() {
-                Some(values) => (column, Some(&values.items)),
+                Some(values) => (column, Some(values.items.as_slice())),
                 None => (on, None),
             }
         }
