@@ -14,7 +14,7 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
+use super::told_by_text::{grouped_maps, is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
@@ -182,7 +182,7 @@ fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
         if is_of_a_pattern(&message) {
             return EngineError::InvalidValue { message: plain_words(&message) };
         }
-        offset_overflow(&message).unwrap_or(EngineError::Execution { message })
+        offset_overflow(&message).or_else(|| grouped_maps(&message)).unwrap_or(EngineError::Execution { message })
     })
 }
 

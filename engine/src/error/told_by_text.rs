@@ -33,6 +33,14 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
+/// Returns the error where maps are to be keys of groups, of DISTINCT or of a join, for which Arrow's rows have no form.
+pub(super) fn grouped_maps(message: &str) -> Option<EngineError> {
+    message.contains("Row format support not yet implemented").then(|| EngineError::Unsupported {
+        what: "a MAP in GROUP BY, DISTINCT, UNION or as a key".into(),
+        hint: "write map_entries(map), or CAST(map AS VARCHAR)".into(),
+    })
+}
+
 /// Returns what is said in the place of a message that says too little.
 pub(super) fn own_words(message: &str) -> Option<&'static str> {
     if message.contains("annot access field at argument") && message.contains("type Utf8") {
