@@ -24,6 +24,7 @@ mod list_choices;
 mod list_reduce;
 mod lists;
 mod maps;
+mod null_powers;
 mod number_text;
 mod numbers;
 mod ordered_lists;
@@ -105,6 +106,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(wide_times::wide)
+        .map(null_powers::computed)
         .map(bounded::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
