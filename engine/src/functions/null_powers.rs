@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
 
 /// Returns the function, which is computed where it is one of those.
 pub(super) fn computed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
@@ -41,6 +44,12 @@ impl ScalarUDFImpl for ComputedPower {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.inner.invoke_with_args(args)
+    }
+
+    /// What has no type is a null, of which the function itself makes one.
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let has_untyped = args.iter().any(|arg| info.get_data_type(arg).is_ok_and(|found| found.is_null()));
+        if has_untyped { self.inner.simplify(args, info) } else { Ok(ExprSimplifyResult::Original(args)) }
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
