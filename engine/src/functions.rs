@@ -26,6 +26,7 @@ mod list_choices;
 mod list_reduce;
 mod lists;
 mod maps;
+mod null_powers;
 mod number_text;
 mod numbers;
 mod ordered_lists;
@@ -111,6 +112,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .into_iter()
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
+        .map(null_powers::computed)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .chain(own_scalar_functions().iter().cloned())

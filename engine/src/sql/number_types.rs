@@ -1,7 +1,8 @@
 //! The types in which numbers meet. A double beside a decimal makes a double, and decimals are divided as doubles, as in DuckDB:
 //! DataFusion turns both into decimals of fifteen digits, which a large, small or infinite double has no place in, and keeps four
 //! digits of a quotient. Narrow integers are added as wide ones, since Arrow's sums wrap around. A date beside a timestamp is
-//! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262.
+//! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262. Timestamps of seconds or milliseconds beside
+//! others become those with more digits, which DataFusion would take from the others.
 
 use std::sync::Arc;
 
@@ -88,7 +89,12 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             let (Ok(left_type), Ok(right_type)) = types else {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))));
             };
-            match common_type(op, &left_type, &right_type) {
+            let common = common_type(op, &left_type, &right_type).or_else(|| {
+                let is_written = |expr: &Expr| compares(op) && is_written(expr);
+                let times = [(&left_type, is_written(&left)), (&right_type, is_written(&right))];
+                (compares(op) || op == Operator::Minus).then(|| time_of_all_digits(&times)).flatten()
+            });
+            match common {
                 Some(common) if op == Operator::Divide && !left_type.is_floating() && !right_type.is_floating() => {
                     Transformed::yes(own_call(QUOTIENT, vec![cast(*left, common.clone()), cast(*right, common)])?)
                 }
@@ -99,23 +105,22 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                 None => Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
             }
         }
-        Expr::Between(Between { expr, negated, low, high }) => {
-            unified(vec![*expr, *low, *high], schema).update_data(|mut exprs| {
+        Expr::Between(Between { expr, negated, low, high }) => unified(vec![*expr, *low, *high], true, schema)
+            .update_data(|mut exprs| {
                 let (high, low) = (exprs.pop().unwrap_or_default(), exprs.pop().unwrap_or_default());
                 let expr = exprs.pop().unwrap_or_default();
                 Expr::Between(Between::new(Box::new(expr), negated, Box::new(low), Box::new(high)))
-            })
-        }
+            }),
         Expr::InList(InList { expr, list, negated }) => {
             let exprs = std::iter::once(*expr).chain(list).collect();
-            unified(exprs, schema).update_data(|mut exprs| {
+            unified(exprs, true, schema).update_data(|mut exprs| {
                 let expr = exprs.remove(0);
                 Expr::InList(InList::new(Box::new(expr), exprs, negated))
             })
         }
         Expr::Case(case) => with_one_result_type(case, schema),
         Expr::ScalarFunction(ScalarFunction { func, args }) if OF_ONE_TYPE.contains(&func.name()) => {
-            unified(args, schema).update_data(|args| Expr::ScalarFunction(ScalarFunction { func, args }))
+            unified(args, false, schema).update_data(|args| Expr::ScalarFunction(ScalarFunction { func, args }))
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if OF_DOUBLES.contains(&func.name()) => {
             let has_decimal = args.iter().any(|arg| arg.get_type(schema).is_ok_and(|found| found.is_decimal()));
@@ -227,7 +232,8 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
             let on = join.on.into_iter().map(|(left, right)| {
                 let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
                 let (Ok(left_type), Ok(right_type)) = types else { return (left, right) };
-                match common_type(Operator::Eq, &left_type, &right_type) {
+                let times = [(&left_type, false), (&right_type, false)];
+                match common_type(Operator::Eq, &left_type, &right_type).or_else(|| time_of_all_digits(&times)) {
                     Some(common) => {
                         changed = true;
                         (as_type(left, &left_type, &common), as_type(right, &right_type, &common))
@@ -406,16 +412,46 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
     time.filter(|_| types.iter().any(is_date))
 }
 
+/// Returns the type of timestamps with the digits of all of them, where some have fewer than others, of which DataFusion takes the
+/// type; to microseconds, since nanoseconds do not reach far. What is written out and compared has no say: the digits that it has
+/// too many are settled (`time_comparisons`).
+fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
+    let times = types.iter().filter_map(|(found, is_written)| match found {
+        DataType::Timestamp(unit, zone) => Some((*unit, zone, *is_written)),
+        _ => None,
+    });
+    let times: Vec<_> = times.collect();
+    let (_, zone, _) = times.first()?;
+    let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
+    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
+    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest) && times.iter().all(|(_, own, _)| own == zone);
+    is_mixed.then(|| DataType::Timestamp(finest, (*zone).clone()))
+}
+
+/// Returns whether an expression is a timestamp as it is written.
+fn is_written(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_, _) => true,
+        Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Literal(_, _)),
+        _ => false,
+    }
+}
+
 /// Returns the type in which values meet, where it is not the one that DataFusion takes.
 fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    float_beside_decimals(types).or_else(|| time_beside_dates(types)).or_else(|| common_struct(types))
+    let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
+    float_beside_decimals(types)
+        .or_else(|| time_beside_dates(types))
+        .or_else(|| time_of_all_digits(&times))
+        .or_else(|| common_struct(types))
 }
 
 /// Returns whether values of a type become those of the type in which they meet others.
 fn gives_way(found: &DataType, common: &DataType) -> bool {
-    match common {
-        DataType::Timestamp(_, _) => is_date(found),
-        DataType::Struct(_) => matches!(found, DataType::Struct(_)) && found != common,
+    match (common, found) {
+        (DataType::Timestamp(unit, zone), DataType::Timestamp(own, own_zone)) => own < unit && own_zone == zone,
+        (DataType::Timestamp(_, _), found) => is_date(found),
+        (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         _ => found.is_decimal(),
     }
 }
@@ -435,10 +471,16 @@ fn met_type(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     })
 }
 
-/// Returns expressions whose decimals are doubles where some are, and whose dates are timestamps.
-fn unified(exprs: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+/// Returns expressions whose decimals are doubles where some are, whose dates are timestamps, and whose timestamps have the digits
+/// of all. `are_compared`: whether they are compared, and none of them is the result.
+fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let types = exprs.iter().map(|expr| met_type(expr, schema)).collect::<Result<Vec<_>>>();
-    let common = types.ok().and_then(|types| Some((meeting_type(&types)?, types)));
+    let common = types.ok().and_then(|types| {
+        let written = exprs.iter().map(|expr| are_compared && is_written(expr));
+        let times: Vec<_> = types.iter().zip(written).collect();
+        let common = float_beside_decimals(&types).or_else(|| time_beside_dates(&types));
+        Some((common.or_else(|| time_of_all_digits(&times))?, types))
+    });
     match common {
         Some((common, types)) => {
             let exprs = exprs.into_iter().zip(types).map(|(expr, found)| match gives_way(&found, &common) {

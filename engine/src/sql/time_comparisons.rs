@@ -119,7 +119,11 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     };
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found |= matches!(node, LogicalPlan::Union(_) | LogicalPlan::Values(_)) || groups_doubles(node);
+        let has_columns = match node {
+            LogicalPlan::Join(join) => !join.on.is_empty(),
+            node => matches!(node, LogicalPlan::Union(_) | LogicalPlan::Values(_)),
+        };
+        found |= has_columns || groups_doubles(node);
         node.apply_expressions(|expr| {
             found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
