@@ -100,6 +100,7 @@ mod show_functions;
 pub(crate) mod sort_orders;
 mod sql_types;
 pub(crate) mod statement;
+mod struct_types;
 mod subquery_places;
 mod subquery_values;
 mod symmetric_ranges;

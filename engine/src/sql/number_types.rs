@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
+use super::struct_types::common_struct;
 use crate::error::EngineError;
 use crate::functions::{QUOTIENT, value_conversion};
 use crate::type_names::sql_name;
@@ -407,13 +408,14 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
 
 /// Returns the type in which values meet, where it is not the one that DataFusion takes.
 fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    float_beside_decimals(types).or_else(|| time_beside_dates(types))
+    float_beside_decimals(types).or_else(|| time_beside_dates(types)).or_else(|| common_struct(types))
 }
 
 /// Returns whether values of a type become those of the type in which they meet others.
 fn gives_way(found: &DataType, common: &DataType) -> bool {
     match common {
         DataType::Timestamp(_, _) => is_date(found),
+        DataType::Struct(_) => matches!(found, DataType::Struct(_)) && found != common,
         _ => found.is_decimal(),
     }
 }
