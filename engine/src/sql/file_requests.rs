@@ -8,11 +8,12 @@ use std::path::Path;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, SetExpr, SetOperator,
-    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
-    VisitorMut,
+    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableObject, UnaryOperator, Value, ValueWithSpan,
+    Visit, Visitor, VisitorMut,
 };
 use querent_catalog::FileFormat;
 
+use super::marks;
 use super::shorthand::{plain, query_of, select_star, table_factor};
 use super::syntax::visit_statement;
 use crate::error::{EngineError, Result};
@@ -51,6 +52,8 @@ pub(crate) struct FileRequest {
     names: Vec<String>,
     /// Whether the columns of several files are matched by their names, and null where a file lacks one.
     pub(crate) by_name: bool,
+    /// Whether it is what a COPY reads into a table.
+    pub(crate) copied: bool,
     /// What the columns are qualified by where the statement gives no alias.
     alias: String,
 }
@@ -93,6 +96,15 @@ pub(crate) fn file_requests(statement: &Statement) -> Result<Vec<FileRequest>> {
         });
     }
     Ok(finder.0)
+}
+
+/// Returns the table that an INSERT fills, and the columns that it names.
+pub(crate) fn insert_target(statement: &Statement) -> Option<(&ObjectName, Vec<&str>)> {
+    let Statement::Statement(inner) = statement else { return None };
+    let ast::Statement::Insert(insert) = inner.as_ref() else { return None };
+    let TableObject::TableName(name) = &insert.table else { return None };
+    let columns = insert.columns.iter().filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident));
+    Some((name, columns.map(|column| column.value.as_str()).collect()))
 }
 
 /// Puts the opened files in the places of their requests.
@@ -184,6 +196,7 @@ fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
                 columns: Vec::new(),
                 names: Vec::new(),
                 by_name: false,
+                copied: false,
                 alias: stem(&ident.value),
             }))
         }
@@ -214,6 +227,7 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
         columns: Vec::new(),
         names: Vec::new(),
         by_name: false,
+        copied: false,
         alias: function.clone(),
     };
     for (index, arg) in args.iter().enumerate() {
@@ -251,6 +265,7 @@ impl FileRequest {
         };
         let is_csv = matches!(self.format, Some(FileFormat::Csv | FileFormat::Xlsx));
         match option {
+            marks::COPIED => self.copied = true,
             "auto_detect" | "autodetect" => only(&["true", "1"], "name columns and types to be sure of them")?,
             "hive_partitioning" => only(&["true", "1"], "folders named key=value are always columns")?,
             // More is always read than DuckDB does: 64 MiB.
