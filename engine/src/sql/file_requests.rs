@@ -37,6 +37,13 @@ const READERS: &[(&str, FileFormat)] = &[
 /// The most locations of one list, and files that are matched by name.
 pub(crate) const MAX_LOCATIONS: usize = 200;
 
+/// What DuckDB takes of a CSV file where it detects nothing: the options by their names, and their values.
+const DIALECT: [(&[&str], &str); 3] = [
+    (&["has_header", "header"], "false"),
+    (&["delimiter", "delim", "sep", "separator"], ","),
+    (&["quote", "quotechar"], "\""),
+];
+
 /// Files that stand in the place of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileRequest {
@@ -54,6 +61,8 @@ pub(crate) struct FileRequest {
     pub(crate) by_name: bool,
     /// Whether it is what a COPY reads into a table.
     pub(crate) copied: bool,
+    /// Whether what is not said of a CSV file is found in it.
+    detects: bool,
     /// What the columns are qualified by where the statement gives no alias.
     alias: String,
 }
@@ -197,6 +206,7 @@ fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
                 names: Vec::new(),
                 by_name: false,
                 copied: false,
+                detects: true,
                 alias: stem(&ident.value),
             }))
         }
@@ -228,6 +238,7 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
         names: Vec::new(),
         by_name: false,
         copied: false,
+        detects: true,
         alias: function.clone(),
     };
     for (index, arg) in args.iter().enumerate() {
@@ -245,6 +256,9 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
             }
         }
     }
+    if !request.detects {
+        request.settle_dialect()?;
+    }
     match request.locations.len() {
         0 => Err(usage()),
         1..=MAX_LOCATIONS => Ok(Some(request)),
@@ -255,6 +269,20 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
 }
 
 impl FileRequest {
+    /// Says of a CSV file in which nothing is detected what DuckDB takes it for: a line a row, without a header, of these columns.
+    fn settle_dialect(&mut self) -> Result<()> {
+        if self.columns.is_empty() {
+            let message = "with auto_detect = false the columns are named: columns = {'a': 'INTEGER'}".to_owned();
+            return Err(EngineError::Plan { message });
+        }
+        for (names, value) in DIALECT {
+            if !names.iter().any(|name| self.options.contains_key(*name)) {
+                self.options.insert(names[0].to_owned(), value.to_owned());
+            }
+        }
+        Ok(())
+    }
+
     fn set(&mut self, option: &str, value: &Expr) -> Result<()> {
         let takes = |expected: &str| EngineError::Plan {
             message: format!("option `{option}` is {value} but takes {expected}"),
@@ -266,6 +294,13 @@ impl FileRequest {
         let is_csv = matches!(self.format, Some(FileFormat::Csv | FileFormat::Xlsx));
         match option {
             marks::COPIED => self.copied = true,
+            "auto_detect" | "autodetect" if self.format == Some(FileFormat::Csv) => {
+                self.detects = match option_text(value).map(|text| text.to_lowercase()).as_deref() {
+                    Some("true" | "1") => true,
+                    Some("false" | "0") => false,
+                    _ => return Err(takes("true or false")),
+                }
+            }
             "auto_detect" | "autodetect" => only(&["true", "1"], "name columns and types to be sure of them")?,
             "hive_partitioning" => only(&["true", "1"], "folders named key=value are always columns")?,
             // More is always read than DuckDB does: 64 MiB.
