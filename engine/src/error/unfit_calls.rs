@@ -1,5 +1,7 @@
 //! Calls and casts of values that they do not take, with what to write instead.
 
+use super::EngineError;
+
 /// Returns what to write in the place of a call whose arguments a function does not take. `types` are SQL's.
 pub(super) fn instead_of_call(function: &str, types: &str) -> String {
     const PARTS_OF_TEXT: [&str; 12] = [
@@ -76,4 +78,23 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
     name.contains("serial").then_some(
         "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
     )
+}
+
+/// Returns the error of what DataFusion refuses as a bug of its own, and is the statement's.
+pub(super) fn from_wrong_use(message: &str) -> Option<EngineError> {
+    if message.contains("unnest on struct can only be applied at the root") {
+        return Some(EngineError::Unsupported {
+            what: "unnest of a structure within an expression or in a subquery".into(),
+            hint: "select its fields: value.*, or value.a".into(),
+        });
+    }
+    if message.contains("should be casted to string type during the type coercion") {
+        return Some(EngineError::Unsupported {
+            what: "concat of bytes that are no text".into(),
+            hint: "write a || b, which joins bytes".into(),
+        });
+    }
+    message.contains("array_slice got invalid stride").then(|| EngineError::InvalidValue {
+        message: "the step of a slice is not 0, and not longer than a list".into(),
+    })
 }
