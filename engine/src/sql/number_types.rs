@@ -338,7 +338,7 @@ fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<A
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::clone(&input))?)))
 }
 
-/// Whether an operator's operands are brought to one type.
+/// Whether an operator is one of bits, which only integers have.
 fn is_bitwise(op: Operator) -> bool {
     matches!(
         op,
@@ -350,6 +350,7 @@ fn is_bitwise(op: Operator) -> bool {
     )
 }
 
+/// Whether an operator's operands are brought to one type.
 fn meets(op: Operator) -> bool {
     op.is_numerical_operators() || compares(op)
 }
