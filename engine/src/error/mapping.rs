@@ -14,9 +14,9 @@ use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
-use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unfit_plan, unknown_parameter, with_remedy};
+use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
-use super::unfit_calls::{instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
+use super::unfit_calls::{from_wrong_use, instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
 use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -427,7 +427,8 @@ fn from_internal(message: &str) -> EngineError {
     if message.contains("failed to convert size to usize") {
         return EngineError::InvalidValue { message: "a list is given a length from 0 on".into() };
     }
-    from_unfit_call(message).or_else(|| unfit_plan(message)).unwrap_or_else(|| EngineError::Internal(tidy(message)))
+    let known = from_unfit_call(message).or_else(|| from_wrong_use(message));
+    known.unwrap_or_else(|| EngineError::Internal(tidy(message)))
 }
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.

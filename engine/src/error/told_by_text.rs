@@ -2,7 +2,6 @@
 
 use super::EngineError;
 use super::mapping::tidy;
-use super::unfit_calls::READ_ONCE;
 
 /// Returns the error of a parameter of which no value has the name, and of a variable, which there are none of.
 pub(super) fn unknown_parameter(message: &str) -> Option<EngineError> {
@@ -32,15 +31,6 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
     let words = ["offset overflow", "offsetoverflow", "overflow decoding byte array", "capacity overflow"];
     let is_overflow = words.iter().any(|words| lowered.contains(words));
     is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
-}
-
-/// Returns the error of what DataFusion takes for a bug of its own and is the statement's: a recursive query that reads itself
-/// in a subquery too.
-pub(super) fn unfit_plan(message: &str) -> Option<EngineError> {
-    message.contains("Unexpected empty work table").then(|| EngineError::Unsupported {
-        what: "a recursive query that reads itself in a subquery".into(),
-        hint: READ_ONCE.into(),
-    })
 }
 
 /// Returns what is said in the place of a message that says too little.

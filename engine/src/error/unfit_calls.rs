@@ -94,3 +94,28 @@ pub(super) fn unfit_keys(message: &str) -> Option<EngineError> {
 /// What to write where a recursive query reads itself more than once.
 pub(super) const READ_ONCE: &str =
     "read it once in its recursive part: keep what a row needs of others in columns of its own, or compare behind it";
+
+/// Returns the error of what DataFusion refuses as a bug of its own, and is the statement's.
+pub(super) fn from_wrong_use(message: &str) -> Option<EngineError> {
+    if message.contains("unnest on struct can only be applied at the root") {
+        return Some(EngineError::Unsupported {
+            what: "unnest of a structure within an expression or in a subquery".into(),
+            hint: "select its fields: value.*, or value.a".into(),
+        });
+    }
+    if message.contains("should be casted to string type during the type coercion") {
+        return Some(EngineError::Unsupported {
+            what: "concat of bytes that are no text".into(),
+            hint: "write a || b, which joins bytes".into(),
+        });
+    }
+    if message.contains("Unexpected empty work table") {
+        return Some(EngineError::Unsupported {
+            what: "a recursive query that reads itself in a subquery".into(),
+            hint: READ_ONCE.into(),
+        });
+    }
+    message.contains("array_slice got invalid stride").then(|| EngineError::InvalidValue {
+        message: "the step of a slice is not 0, and not longer than a list".into(),
+    })
+}

@@ -106,12 +106,21 @@ impl<'a> JsonPart<'a> {
             }
             Value::Object(members) => {
                 let child = |(key, value): (&'a String, &'a Value)| {
-                    placed(key.clone(), format!("{}.{key}", self.full_key), value, 2)
+                    placed(key.clone(), format!("{}.{}", self.full_key, path_key(key)), value, 2)
                 };
                 members.iter().map(child).collect()
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// Returns a key as paths have it: in quotes where it is more than letters, digits and underscores.
+fn path_key(key: &str) -> String {
+    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    match key.starts_with(is_letter) && key.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit()) {
+        true => key.to_owned(),
+        false => format!("\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\"")),
     }
 }
 

@@ -252,7 +252,7 @@ fn log_gamma(x: f64) -> f64 {
         9.984_369_578_019_572e-6,
         1.505_632_735_149_311_6e-7,
     ];
-    if x <= 0.0 && x.fract() == 0.0 {
+    if x.is_infinite() || (x <= 0.0 && x.fract() == 0.0) {
         return f64::INFINITY;
     }
     if x < 0.5 {
@@ -269,6 +269,9 @@ fn log_gamma(x: f64) -> f64 {
 }
 
 fn gamma(x: f64) -> f64 {
+    if x == f64::INFINITY {
+        return x;
+    }
     if x.fract() == 0.0 {
         if x <= 0.0 {
             return f64::NAN;
@@ -362,6 +365,7 @@ mod tests {
         }
         assert!((log_gamma(0.3) - 1.095_797_994_818_075_6).abs() < 1e-12);
         assert!(gamma(-1.0).is_nan() && log_gamma(-7.0).is_infinite());
+        assert!(gamma(f64::INFINITY).is_infinite() && log_gamma(f64::INFINITY).is_infinite());
     }
 
     #[test]

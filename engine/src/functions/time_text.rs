@@ -11,7 +11,7 @@ use chrono::{Datelike, NaiveDateTime, Timelike};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::dates::{day_from_sunday, micros, moment};
+use super::dates::{day_from_sunday, micros, moment, zone_named};
 use super::definition::{Definition, invalid, texts};
 use super::number_text::{ShownNumber, number_text};
 use super::parsed_times::times;
@@ -27,7 +27,10 @@ pub(crate) fn without_offset(text: &str) -> &str {
     let Some(split) = text.trim_start().find(['T', 't', ' ']) else { return text };
     let start = text.len() - text.trim_start().len() + split;
     let (date, time) = text.split_at(start);
-    let end = time.find(['+', '-', 'Z', 'z']).or_else(|| time.to_ascii_uppercase().find("UTC"));
+    // `Z` by itself is none of these.
+    let is_zone = |word: &str| word.len() > 1 && word.starts_with(char::is_alphabetic) && zone_named(word).is_some();
+    let named = time.rsplit_once(' ').filter(|(_, word)| is_zone(word)).map(|(before, _)| before.len());
+    let end = named.or_else(|| time.find(['+', '-', 'Z', 'z'])).or_else(|| time.to_ascii_uppercase().find("UTC"));
     match end {
         Some(end) if time.as_bytes().iter().take(end).any(u8::is_ascii_digit) => {
             text.get(..date.len() + end).map_or(text, str::trim_end)

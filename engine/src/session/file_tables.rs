@@ -7,17 +7,22 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
+use datafusion::sql::parser::Statement;
 use querent_catalog::Role;
 
 use super::Session;
 use crate::error::{EngineError, FilePlace, Result};
+use crate::identifiers::same_name;
 use crate::limits::QueryUsage;
 use crate::policy::{Mode, allowed_location};
 use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, replace_files};
+use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
 use crate::tables::external::{file_table, single_files, type_of_text};
+
+/// The names of the option that says of which types columns are.
+const TYPES: [&str; 4] = ["types", "column_types", "dtypes", "dtype"];
 
 impl Session {
     /// Opens the files that a statement reads by their names, and puts names of ours in their places.
@@ -32,7 +37,11 @@ impl Session {
         let mut opened = Vec::with_capacity(requests.len());
         for request in &requests {
             self.may_read_files(request)?;
-            opened.push(self.open_files(state, request, &mut sources).await?);
+            let texts = match request.copied {
+                true => self.places_of_texts(state, &parsed.statement).await?,
+                false => Vec::new(),
+            };
+            opened.push(self.open_files(state, request, &texts, &mut sources).await?);
         }
         nesting.with_room(|| replace_files(&mut parsed.statement, opened));
         Ok(sources)
@@ -49,10 +58,29 @@ impl Session {
         Err(EngineError::NotAllowed { what: format!("reading the file `{file}`"), why: why.to_owned() })
     }
 
+    /// Returns the places of a file's columns that an INSERT puts into columns of text.
+    async fn places_of_texts(&self, state: &SessionState, statement: &Statement) -> Result<Vec<usize>> {
+        let Some((name, named)) = insert_target(statement) else { return Ok(Vec::new()) };
+        let no_files = FileSources::new();
+        let Some(columns) = self.planner(state, &[], &no_files).insert_columns(name).await? else {
+            return Ok(Vec::new());
+        };
+        let filled: Vec<_> = match named.is_empty() {
+            true => columns.iter().map(Some).collect(),
+            false => named.iter().map(|name| columns.iter().find(|column| same_name(&column.name, name))).collect(),
+        };
+        let texts = filled
+            .into_iter()
+            .enumerate()
+            .filter(|(_, column)| column.is_some_and(|column| column.data_type.is_string()));
+        Ok(texts.map(|(place, _)| place).collect())
+    }
+
     async fn open_files(
         &self,
         state: &SessionState,
         request: &FileRequest,
+        texts: &[usize],
         sources: &mut FileSources,
     ) -> Result<OpenedFiles> {
         let declared = declared_schema(&request.columns)?;
@@ -71,7 +99,17 @@ impl Session {
             return Err(EngineError::Plan { message });
         }
         for allowed in allowed {
-            let table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
+            let mut table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
+            let schema = table.schema();
+            let named = texts.iter().filter_map(|place| schema.fields().get(*place));
+            let types: serde_json::Map<String, serde_json::Value> =
+                named.map(|field| (field.name().clone(), "VARCHAR".into())).collect();
+            if !types.is_empty() && declared.is_none() && !TYPES.iter().any(|name| request.options.contains_key(*name))
+            {
+                let mut options = request.options.clone();
+                options.insert(TYPES[0].to_owned(), serde_json::Value::Object(types).to_string());
+                table = file_table(state, &allowed, request.format, &options, None).await?;
+            }
             if opened.columns.is_empty() {
                 opened.columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
             }

@@ -254,7 +254,7 @@ impl StatementPlanner<'_> {
     }
 
     /// Returns the columns of the table that an INSERT names; `None` where there is none, which is found later.
-    pub(super) async fn insert_columns(&self, name: &ObjectName) -> Result<Option<Vec<ColumnInfo>>> {
+    pub(crate) async fn insert_columns(&self, name: &ObjectName) -> Result<Option<Vec<ColumnInfo>>> {
         let reference = object_name_to_table_reference(name.clone(), false)?;
         if let Some(columns) = self.temporary_columns(&reference) {
             return Ok(Some(columns));

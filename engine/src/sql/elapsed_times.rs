@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Cast, InList};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, WindowFrameUnits};
 
 use super::field_access::own_call;
@@ -24,7 +24,7 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
         }
         Expr::ScalarFunction(call) => call.name() == "date_part",
         Expr::WindowFunction(call) => call.params.window_frame.units == WindowFrameUnits::Range,
-        Expr::Between(_) => true,
+        Expr::Between(_) | Expr::InList(_) => true,
         _ => false,
     }
 }
@@ -43,6 +43,10 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
         {
             let (expr, low, high) = (length(*expr)?, length(*low)?, length(*high)?);
             Transformed::yes(Expr::Between(Between::new(Box::new(expr), negated, Box::new(low), Box::new(high))))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_elapsed(&expr) && list.iter().all(is_elapsed) => {
+            let list = list.into_iter().map(length).collect::<Result<Vec<_>>>()?;
+            Transformed::yes(Expr::InList(InList::new(Box::new(length(*expr)?), list, negated)))
         }
         Expr::ScalarFunction(mut call) if call.name() == "date_part" && call.args.get(1).is_some_and(is_elapsed) => {
             let time = call.args.pop().unwrap_or_default();

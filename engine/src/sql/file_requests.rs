@@ -8,11 +8,12 @@ use std::path::Path;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, SetExpr, SetOperator,
-    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
-    VisitorMut,
+    SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor, TableObject, UnaryOperator, Value, ValueWithSpan,
+    Visit, Visitor, VisitorMut,
 };
 use querent_catalog::FileFormat;
 
+use super::marks;
 use super::shorthand::{plain, query_of, select_star, table_factor};
 use super::syntax::visit_statement;
 use crate::error::{EngineError, Result};
@@ -36,6 +37,13 @@ const READERS: &[(&str, FileFormat)] = &[
 /// The most locations of one list, and files that are matched by name.
 pub(crate) const MAX_LOCATIONS: usize = 200;
 
+/// What DuckDB takes of a CSV file where it detects nothing: the options by their names, and their values.
+const DIALECT: [(&[&str], &str); 3] = [
+    (&["has_header", "header"], "false"),
+    (&["delimiter", "delim", "sep", "separator"], ","),
+    (&["quote", "quotechar"], "\""),
+];
+
 /// Files that stand in the place of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileRequest {
@@ -51,6 +59,10 @@ pub(crate) struct FileRequest {
     names: Vec<String>,
     /// Whether the columns of several files are matched by their names, and null where a file lacks one.
     pub(crate) by_name: bool,
+    /// Whether it is what a COPY reads into a table.
+    pub(crate) copied: bool,
+    /// Whether what is not said of a CSV file is found in it.
+    detects: bool,
     /// What the columns are qualified by where the statement gives no alias.
     alias: String,
 }
@@ -93,6 +105,15 @@ pub(crate) fn file_requests(statement: &Statement) -> Result<Vec<FileRequest>> {
         });
     }
     Ok(finder.0)
+}
+
+/// Returns the table that an INSERT fills, and the columns that it names.
+pub(crate) fn insert_target(statement: &Statement) -> Option<(&ObjectName, Vec<&str>)> {
+    let Statement::Statement(inner) = statement else { return None };
+    let ast::Statement::Insert(insert) = inner.as_ref() else { return None };
+    let TableObject::TableName(name) = &insert.table else { return None };
+    let columns = insert.columns.iter().filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident));
+    Some((name, columns.map(|column| column.value.as_str()).collect()))
 }
 
 /// Puts the opened files in the places of their requests.
@@ -184,6 +205,8 @@ fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
                 columns: Vec::new(),
                 names: Vec::new(),
                 by_name: false,
+                copied: false,
+                detects: true,
                 alias: stem(&ident.value),
             }))
         }
@@ -214,6 +237,8 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
         columns: Vec::new(),
         names: Vec::new(),
         by_name: false,
+        copied: false,
+        detects: true,
         alias: function.clone(),
     };
     for (index, arg) in args.iter().enumerate() {
@@ -231,6 +256,9 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
             }
         }
     }
+    if !request.detects {
+        request.settle_dialect()?;
+    }
     match request.locations.len() {
         0 => Err(usage()),
         1..=MAX_LOCATIONS => Ok(Some(request)),
@@ -241,6 +269,20 @@ fn of_call(name: &ObjectName, args: &[FunctionArg]) -> Result<Option<FileRequest
 }
 
 impl FileRequest {
+    /// Says of a CSV file in which nothing is detected what DuckDB takes it for: a line a row, without a header, of these columns.
+    fn settle_dialect(&mut self) -> Result<()> {
+        if self.columns.is_empty() {
+            let message = "with auto_detect = false the columns are named: columns = {'a': 'INTEGER'}".to_owned();
+            return Err(EngineError::Plan { message });
+        }
+        for (names, value) in DIALECT {
+            if !names.iter().any(|name| self.options.contains_key(*name)) {
+                self.options.insert(names[0].to_owned(), value.to_owned());
+            }
+        }
+        Ok(())
+    }
+
     fn set(&mut self, option: &str, value: &Expr) -> Result<()> {
         let takes = |expected: &str| EngineError::Plan {
             message: format!("option `{option}` is {value} but takes {expected}"),
@@ -251,6 +293,14 @@ impl FileRequest {
         };
         let is_csv = matches!(self.format, Some(FileFormat::Csv | FileFormat::Xlsx));
         match option {
+            marks::COPIED => self.copied = true,
+            "auto_detect" | "autodetect" if self.format == Some(FileFormat::Csv) => {
+                self.detects = match option_text(value).map(|text| text.to_lowercase()).as_deref() {
+                    Some("true" | "1") => true,
+                    Some("false" | "0") => false,
+                    _ => return Err(takes("true or false")),
+                }
+            }
             "auto_detect" | "autodetect" => only(&["true", "1"], "name columns and types to be sure of them")?,
             "hive_partitioning" => only(&["true", "1"], "folders named key=value are always columns")?,
             // More is always read than DuckDB does: 64 MiB.

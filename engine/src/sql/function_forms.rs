@@ -226,7 +226,13 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         ("list_value" | "list_pack" | "array_value", Some(values)) => Some(call("make_array", values.to_vec())),
         ("group_concat", _) => group_concat(function),
         (
-            "json_extract" | "json_extract_string" | "json_exists" | "json_value" | "json_type",
+            "json_extract"
+            | "json_extract_string"
+            | "json_exists"
+            | "json_value"
+            | "json_type"
+            | "json_keys"
+            | "json_array_length",
             Some([json, Expr::Array(paths)]),
         ) => Some(call(
             "make_array",

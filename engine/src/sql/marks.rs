@@ -22,6 +22,8 @@ pub(super) const POSITIONAL: &str = "positional";
 pub(super) const LIMIT_PERCENT: &str = "limit_percent";
 /// `__values((VALUES ...))` in the query of an INSERT.
 pub(super) const VALUES: &str = "__values";
+/// The option of a file that a COPY reads: its texts stay as they are in the table's columns of text.
+pub(super) const COPIED: &str = "__copied";
 /// In the place of the columns of an INSERT: those of its query.
 pub(super) const BY_NAME: &str = "__querent_by_name";
 /// `__merge_columns(a, b)` in the place of a MERGE's condition.

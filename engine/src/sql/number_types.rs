@@ -344,7 +344,7 @@ fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<A
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), Arc::clone(&input))?)))
 }
 
-/// Whether an operator's operands are brought to one type.
+/// Whether an operator is one of bits, which only integers have.
 fn is_bitwise(op: Operator) -> bool {
     matches!(
         op,
@@ -356,6 +356,7 @@ fn is_bitwise(op: Operator) -> bool {
     )
 }
 
+/// Whether an operator's operands are brought to one type.
 fn meets(op: Operator) -> bool {
     op.is_numerical_operators() || compares(op)
 }
@@ -369,6 +370,13 @@ fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataTy
         return Some(time);
     }
     match (left, right) {
+        // DataFusion takes the coarser unit, so that times which differ within a second or a millisecond were equal.
+        (DataType::Timestamp(unit, zone), DataType::Timestamp(other, other_zone))
+            if compares(op) && unit != other && zone == other_zone =>
+        {
+            // All times have microseconds, and not all nanoseconds.
+            Some(DataType::Timestamp((*unit).max(*other).min(TimeUnit::Microsecond), zone.clone()))
+        }
         (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
         _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
             (is_exact(left) && is_exact(right)).then_some(DataType::Float64)

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::brackets::{Item, call, joined, parenthesized, token, word};
 use crate::error::{EngineError, Result};
+use crate::sql::marks;
 
 /// Rewrites a statement that begins with COPY; others stay. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
@@ -71,6 +72,10 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
             token(Token::Assignment, span),
             token(Token::SingleQuotedString(value), span),
         ]);
+    }
+    if reader == "read_csv" {
+        let is_copied = token(Token::SingleQuotedString("true".into()), span);
+        arguments.push(vec![word(marks::COPIED, span), token(Token::Assignment, span), is_copied]);
     }
     let insert = vec![word("INSERT", span), word("INTO", span)];
     let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
