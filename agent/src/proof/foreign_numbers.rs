@@ -113,9 +113,8 @@ pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> 
         None => return None,
     };
     let mut largest_scale = if total > 0.0 { total } else { f64::INFINITY };
-    loop {
-        let Some(gap) = text.get(end..).filter(|rest| rest.starts_with([' ', '-'])).map(|_| end + 1) else { break };
-        let (mut word, mut word_end) = word_at(gap);
+    while text.get(end..).is_some_and(|rest| rest.starts_with([' ', '-'])) {
+        let (mut word, mut word_end) = word_at(end + 1);
         let is_linked = LINKS.contains(&word.as_str()) && text[word_end..].starts_with([' ', '-']);
         if is_linked {
             (word, word_end) = word_at(word_end + 1);

@@ -92,7 +92,7 @@ pub(super) fn unfit_keys(message: &str) -> Option<EngineError> {
 }
 
 /// What to write where a recursive query reads itself more than once.
-pub(super) const READ_ONCE: &str =
+const READ_ONCE: &str =
     "read it once in its recursive part: keep what a row needs of others in columns of its own, or compare behind it";
 
 /// Returns the error of what DataFusion refuses as a bug of its own, and is the statement's.
