@@ -317,7 +317,9 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                 ColumnScope::Known { columns: columns.collect(), merged: columns_of_using(from) }
             }
             // A query that depends on the row around it cannot be planned by itself.
-            None if is_of_values(from) => ColumnScope::Known(vec![(None, VALUE.to_owned())]),
+            None if is_of_values(from) => {
+                ColumnScope::Known { columns: vec![(None, VALUE.to_owned())], merged: Vec::new() }
+            }
             None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
         }
     }
