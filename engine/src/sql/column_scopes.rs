@@ -94,11 +94,7 @@ pub(super) fn rebind<S: ContextProvider>(context: &S, statement: &mut Statement,
 enum ColumnScope {
     /// The outermost of a statement that plans.
     Outermost,
-    Known {
-        columns: Vec<(Option<TableReference>, String)>,
-        /// Those that USING makes one of two.
-        merged: Vec<String>,
-    },
+    Known(Vec<(Option<TableReference>, String)>),
     /// Its FROM clause cannot be planned by itself; these are its tables.
     Unknown(Vec<String>),
 }
@@ -114,13 +110,7 @@ impl ColumnScope {
     fn find(&self, table: Option<&str>, name: &str) -> ColumnLookup {
         match self {
             ColumnScope::Outermost => ColumnLookup::Nothing,
-            ColumnScope::Known { columns, merged } => {
-                let is_merged = table.is_none() && merged.iter().any(|own| same_name(own, name));
-                match find(columns, table, name) {
-                    ColumnLookup::Several if is_merged => merged_column(columns, name),
-                    found => found,
-                }
-            }
+            ColumnScope::Known(columns) => find(columns, table, name),
             ColumnScope::Unknown(tables) => match table {
                 Some(table) if tables.iter().any(|known| known == table) => ColumnLookup::AsWritten,
                 Some(table) if !tables.iter().any(|known| same_name(known, table)) => ColumnLookup::Nothing,
@@ -152,26 +142,6 @@ fn find(columns: &[(Option<TableReference>, String)], table: Option<&str>, name:
         (0, 1, Some((table, name))) => ColumnLookup::Spelled { table: table.map(str::to_owned), name: name.to_owned() },
         (0, 0, _) => ColumnLookup::Nothing,
         _ => ColumnLookup::Several,
-    }
-}
-
-/// Returns the names that the joins of a FROM clause are USING.
-fn columns_of_using(from: &[TableWithJoins]) -> Vec<String> {
-    let joins = from.iter().flat_map(|tables| &tables.joins);
-    let constraints = joins.filter_map(|join| join_constraint(&mut join.join_operator.clone()).cloned());
-    let columns = constraints.flat_map(|constraint| match constraint {
-        JoinConstraint::Using(columns) => columns,
-        _ => Vec::new(),
-    });
-    columns.filter_map(|column| Some(column.0.last()?.as_ident()?.value.clone())).collect()
-}
-
-/// Returns the one column that USING makes of those of a name.
-fn merged_column(columns: &[(Option<TableReference>, String)], name: &str) -> ColumnLookup {
-    let mut spelled = columns.iter().map(|(_, column)| column).filter(|column| same_name(column, name));
-    match (columns.iter().any(|(_, column)| column == name), spelled.next()) {
-        (false, Some(column)) => ColumnLookup::Spelled { table: None, name: column.clone() },
-        _ => ColumnLookup::AsWritten,
     }
 }
 
@@ -309,12 +279,12 @@ impl<S: ContextProvider> Rebinder<'_, S> {
             return ColumnScope::Outermost;
         }
         if from.is_empty() {
-            return ColumnScope::Known { columns: Vec::new(), merged: Vec::new() };
+            return ColumnScope::Known(Vec::new());
         }
         match self.planned(from.to_vec()) {
             Some(plan) => {
                 let columns = plan.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone()));
-                ColumnScope::Known { columns: columns.collect(), merged: columns_of_using(from) }
+                ColumnScope::Known(columns.collect())
             }
             // A query that depends on the row around it cannot be planned by itself.
             None if is_of_values(from) => {
