@@ -66,12 +66,12 @@ impl VisitorMut for JsonRecordRewriter {
 
 /// Returns a query of the defined columns; `None` where none is defined, or one without its type.
 fn records_query(is_set: bool, columns: &[TableAliasColumnDef], values: &[Expr]) -> Option<Query> {
-    let record = if is_set { "(made['value'])" } else { "made" };
+    let record = if is_set { "made['value']" } else { "made" };
     let column = |column: &TableAliasColumnDef| {
         let key = column.name.value.replace('\'', "''");
         let value = match column.data_type.as_ref()? {
-            DataType::JSON | DataType::JSONB => format!("{record} -> '{key}'"),
-            data_type => format!("CAST({record} ->> '{key}' AS {data_type})"),
+            DataType::JSON | DataType::JSONB => format!("json_extract({record}, '{key}')"),
+            data_type => format!("CAST(json_extract_string({record}, '{key}') AS {data_type})"),
         };
         Some(format!("{value} AS {}", quote_identifier(&column.name.value)))
     };
