@@ -287,9 +287,7 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                 ColumnScope::Known(columns.collect())
             }
             // A query that depends on the row around it cannot be planned by itself.
-            None if is_of_values(from) => {
-                ColumnScope::Known { columns: vec![(None, VALUE.to_owned())], merged: Vec::new() }
-            }
+            None if is_of_values(from) => ColumnScope::Known(vec![(None, VALUE.to_owned())]),
             None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
         }
     }

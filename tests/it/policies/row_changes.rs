@@ -147,7 +147,7 @@ async fn lines_that_are_set_aside_go_only_where_their_caller_may_write() {
     }
     assert_eq!(rows(&root, "SELECT count(*) FROM t").await.unwrap(), [["0"]]);
     assert_eq!(rows(&root, "SELECT count(*) FROM kept").await.unwrap(), [["1"]]);
-    run(&root, &["GRANT INSERT ON kept TO ROLE clerk"]).await;
+    run(&root, &["GRANT SELECT, INSERT ON kept TO ROLE clerk"]).await;
     assert_eq!(import(&["clerk"], "t", "kept").await.unwrap().rows, Some(1));
     assert_eq!(rows(&root, "SELECT count(*) FROM kept").await.unwrap(), [["2"]]);
     // Nor do they take the place of the table that is imported.
