@@ -150,7 +150,6 @@ impl WorkerSessionBuilder for ClusterWorker {
         *config.options_mut() = runtime.config().options().as_ref().clone();
         config.options_mut().extensions.insert(distributed);
         let channels: Arc<dyn ChannelResolver + Send + Sync> = Arc::clone(&self.parts.channels);
-        Runtime::fit_sort_reservation(&mut config, &memory);
         let config = config
             .with_extension(Arc::clone(&runtime.files))
             .with_extension(Arc::clone(&runtime.columns))

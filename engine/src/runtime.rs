@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::optimizer::OptimizerRule;
@@ -42,12 +42,6 @@ const METADATA_CACHE_BYTES: usize = 128 << 20;
 const GATHERED_ROWS: usize = 4_000_000;
 /// The same in bytes.
 const GATHERED_BYTES: usize = 128 << 20;
-
-/// The memory that a partition of a query needs: with less, the sorts and exchanges of all partitions do not get as much as a
-/// batch each takes.
-const PARTITION_BYTES: usize = 32 << 20;
-/// The part of a query's memory that its sorts may keep free at once, for the merge of what they gathered.
-const SORT_RESERVATION_SHARE: usize = 4;
 
 /// The most states that are kept for the next statements.
 const MAX_IDLE_STATES: usize = 32;
@@ -180,38 +174,15 @@ impl Runtime {
     /// Returns the memory pool of one query, within the engine's.
     pub(crate) fn query_memory(&self, limits: &Limits) -> Arc<dyn MemoryPool> {
         let pool: Arc<dyn MemoryPool> =
-            Arc::new(QueryPool::new(self.memory_within(limits), Arc::clone(&self.env.memory_pool)));
+            Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)));
         if let Some(usage) = QueryUsage::current() {
             usage.count_pool(&pool);
         }
         pool
     }
 
-    /// Has a query be planned for no more partitions than its memory has room for.
-    pub(crate) fn fit_partitions(&self, config: &mut SessionConfig, limits: &Limits) {
-        let most = (self.memory_within(limits) / PARTITION_BYTES).max(1);
-        if config.target_partitions() > most {
-            config.options_mut().execution.target_partitions = most;
-        }
-    }
-
-    /// Has the sorts of a query keep no more memory free than a part of what the query has: DataFusion's 10 MB a partition are
-    /// all of a small pool.
-    pub(crate) fn fit_sort_reservation(config: &mut SessionConfig, memory: &Arc<dyn MemoryPool>) {
-        let most = limit_of(memory.as_ref()) / SORT_RESERVATION_SHARE / config.target_partitions().max(1);
-        if config.options().execution.sort_spill_reservation_bytes > most {
-            config.options_mut().execution.sort_spill_reservation_bytes = most;
-        }
-    }
-
-    /// Returns the bytes that a query can have: its own limit, or all of the engine's memory where that is less.
-    fn memory_within(&self, limits: &Limits) -> usize {
-        limits.memory_bytes.min(limit_of(self.env.memory_pool.as_ref()))
-    }
-
     /// Returns the context that one query executes in: the shared environment with the query's own memory.
-    pub(crate) fn task(&self, mut config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
-        Self::fit_sort_reservation(&mut config, memory);
+    pub(crate) fn task(&self, config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
             Some(Uuid::now_v7().to_string()),
@@ -322,14 +293,6 @@ async fn machine_bytes() -> u64 {
         (Some(machine), Some(group)) => machine.min(group),
         (Some(bytes), None) | (None, Some(bytes)) => bytes,
         (None, None) => FALLBACK_BYTES,
-    }
-}
-
-/// Returns the bytes of a pool.
-fn limit_of(memory: &dyn MemoryPool) -> usize {
-    match memory.memory_limit() {
-        MemoryLimit::Finite(bytes) => bytes,
-        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
     }
 }
 

@@ -453,7 +453,6 @@ impl Session {
     ) -> Result<SendableRecordBatchStream> {
         let runtime = self.engine.runtime();
         let mut config = runtime.config().clone();
-        runtime.fit_partitions(&mut config, &self.limits);
         let usual = config.batch_size();
         let rows = batch_rows(&physical, usual);
         if rows != usual {
@@ -534,9 +533,8 @@ impl Session {
         }
     }
 
-    /// Tells what plans scans and operators what the session set for them, and the partitions that its memory is enough for.
+    /// Tells what plans scans what the session set for them.
     fn tell_planner(&self, state: &mut SessionState) {
-        self.engine.runtime().fit_partitions(state.config_mut(), &self.limits);
         if self.variables.as_ref().is_some_and(|variables| variables.are_vector_searches_exact()) {
             state.config_mut().set_extension(Arc::new(ExactVectorSearch));
         }

@@ -2,8 +2,7 @@
 
 use futures::StreamExt;
 use querent_catalog::Principal;
-use querent_engine::{Engine, EngineOptions, Limits, ResultTypes, Session};
-use querent_tests::wait_until_memory_is_free;
+use querent_engine::{Limits, ResultTypes, Session};
 
 use crate::sql::{admin, engine, rows};
 
@@ -121,33 +120,4 @@ async fn a_side_of_a_join_that_does_not_fit_is_read_again() {
     let query = "SELECT count(*) FROM generate_series(1, 3000) a(x), generate_series(1, 30) b(y), \
                  generate_series(1, 30) c(z) WHERE x + y + z = 5";
     assert_eq!(rows(&session, query).await.unwrap(), [["6"]]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sorts_of_many_threads_run_in_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    for (megabytes, threads) in [(40, 8), (256, 8)] {
-        let options = EngineOptions {
-            memory_bytes: Some(megabytes << 20),
-            target_partitions: Some(threads),
-            ..EngineOptions::new(folder.path().join(format!("lake-{megabytes}")))
-        };
-        let engine = Engine::open_with(options).await.unwrap();
-        let session = admin(&engine);
-        let from = "FROM (SELECT value AS id, value * 7919 % 100003 AS v, value % 40 AS k, 'text ' || (value % 977) AS s \
-                    FROM generate_series(1, 400000))";
-        let window =
-            format!("SELECT sum(n) FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY v, id) AS n, s {from})");
-        let chained = format!(
-            "SELECT sum(a), sum(b), sum(c) FROM (SELECT row_number() OVER (PARTITION BY k ORDER BY v, id) AS a, \
-             row_number() OVER (PARTITION BY s ORDER BY v, id) AS b, row_number() OVER (ORDER BY s, id) AS c {from})"
-        );
-        assert_eq!(rows(&session, &window).await.unwrap(), [["2000200000"]], "{megabytes} MiB");
-        let expected = ["2000200000", "82083435", "80000200000"];
-        assert_eq!(rows(&session, &chained).await.unwrap(), [expected], "{megabytes} MiB");
-        let (_, stats) =
-            session.sql(&format!("SELECT * {from} ORDER BY s, v, id")).await.unwrap().collect().await.unwrap();
-        assert_eq!(stats.rows, 400_000, "{megabytes} MiB");
-        wait_until_memory_is_free(&engine).await;
-    }
 }

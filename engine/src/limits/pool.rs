@@ -6,9 +6,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use datafusion::common::resources_datafusion_err;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
@@ -18,11 +16,6 @@ use super::kept_memory::KeptMemory;
 
 /// The number of consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN;
-
-/// What the names of DataFusion's consumers begin with that merge what a sort gathered.
-const MERGE_CONSUMER: &str = "ExternalSorterMerge";
-/// What a merge may always have of a query's memory: as much as sorts keep free for it.
-const MERGE_BYTES: usize = 10 << 20;
 
 /// The memory of an engine. What is kept for later gives way to what queries need now.
 #[derive(Debug)]
@@ -87,33 +80,13 @@ impl MemoryPool for EnginePool {
 pub(crate) struct QueryPool {
     query: TrackConsumersPool<FairSpillPool>,
     engine: Arc<dyn MemoryPool>,
-    limit: usize,
-    /// The sorts that may merge what they gathered.
-    merges: AtomicUsize,
 }
 
 impl QueryPool {
     /// A pool of `limit` bytes that also draws on `engine`.
     pub(crate) fn new(limit: usize, engine: Arc<dyn MemoryPool>) -> Self {
-        let query = TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS);
-        Self { query, engine, limit, merges: AtomicUsize::new(0) }
+        Self { query: TrackConsumersPool::new(FairSpillPool::new(limit), NAMED_CONSUMERS), engine }
     }
-
-    /// Returns whether a merge would take more than its share while little is left. It reads as many spilled runs at once as it
-    /// gets memory for, and with fewer it merges in steps; what takes its rows has nothing else.
-    fn is_beyond_share(&self, reservation: &MemoryReservation, additional: usize) -> bool {
-        if !is_merge(reservation.consumer()) {
-            return false;
-        }
-        let merges = self.merges.load(Ordering::Relaxed).max(1);
-        let share = (self.limit / 4 * 3 / merges).max(MERGE_BYTES.min(self.limit / 4));
-        reservation.size().saturating_add(additional) > share
-            && self.query.reserved().saturating_add(additional) > self.limit / 8 * 3
-    }
-}
-
-fn is_merge(consumer: &MemoryConsumer) -> bool {
-    consumer.name().starts_with(MERGE_CONSUMER)
 }
 
 /// The memory that a query's planning keeps of rows that it read: reserved in the query's own pool until this is dropped.
@@ -153,16 +126,10 @@ impl MemoryPool for QueryPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        if is_merge(consumer) {
-            self.merges.fetch_add(1, Ordering::Relaxed);
-        }
         self.query.register(consumer);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        if is_merge(consumer) {
-            self.merges.fetch_sub(1, Ordering::Relaxed);
-        }
         self.query.unregister(consumer);
     }
 
@@ -177,12 +144,6 @@ impl MemoryPool for QueryPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if self.is_beyond_share(reservation, additional) {
-            let name = reservation.consumer().name();
-            return Err(resources_datafusion_err!(
-                "Failed to allocate {additional} more bytes of one query for {name}"
-            ));
-        }
         self.query.try_grow(reservation, additional)?;
         if let Err(error) = self.engine.try_grow(reservation, additional) {
             self.query.shrink(reservation, additional);
@@ -211,23 +172,6 @@ mod tests {
     use super::*;
     use crate::column_cache::{ColumnCache, DecodedColumn, DecodedColumnKey, FileVersion};
     use crate::plan_cache::ResultCache;
-
-    #[test]
-    fn merges_leave_memory_to_what_reads_them() {
-        const MIB: usize = 1 << 20;
-        let engine: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1_000 * MIB));
-        let pool: Arc<dyn MemoryPool> = Arc::new(QueryPool::new(100 * MIB, engine));
-        let [first, second] =
-            ["ExternalSorterMerge[0]", "ExternalSorterMerge[1]"].map(|name| MemoryConsumer::new(name).register(&pool));
-        let reader = MemoryConsumer::new("SortPreservingMergeExec[0]").register(&pool);
-        first.try_grow(37 * MIB).unwrap();
-        assert!(first.try_grow(10 * MIB).is_err(), "its share is three eighths");
-        second.try_grow(37 * MIB).unwrap();
-        reader.try_grow(20 * MIB).unwrap();
-        drop((second, reader));
-        first.try_grow(37 * MIB).unwrap();
-        assert!(first.try_grow(20 * MIB).is_err(), "a quarter is left to others");
-    }
 
     #[test]
     fn what_is_kept_gives_way() {
