@@ -260,6 +260,11 @@ fn object(objects: &BTreeMap<String, Bytes>, path: &str, method: &Method, header
         .header(header::ETAG, format!("\"{}\"", entity_tag(body)))
         .header(header::ACCEPT_RANGES, "bytes");
     let part = match range {
+        // Of an object that is shorter now.
+        Some(range) if range.start >= size => {
+            return (StatusCode::RANGE_NOT_SATISFIABLE, [(header::CONTENT_RANGE, format!("bytes */{size}"))])
+                .into_response();
+        }
         Some(range) => {
             let told = format!("bytes {}-{}/{size}", range.start, range.end - 1);
             response = response.status(StatusCode::PARTIAL_CONTENT).header(header::CONTENT_RANGE, told);
