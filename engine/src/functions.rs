@@ -45,6 +45,7 @@ mod value_text;
 mod vectors;
 mod wide_times;
 mod wrapped_aggregates;
+mod wrapped_functions;
 
 use std::sync::{Arc, LazyLock};
 
@@ -80,6 +81,7 @@ pub(crate) use value_conversions::{
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
+pub(crate) use wrapped_functions::{FunctionOverride, WrappedFunction};
 
 /// Returns all aggregate functions: DataFusion's, ours and those of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {

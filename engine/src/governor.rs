@@ -30,7 +30,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use querent_kql::is_stored_conversion;
 
 use concat::GovernedConcat;
-use function::GovernedFunction;
+use function::{CallBounds, GovernedFunction};
 use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
@@ -144,7 +144,7 @@ fn governed_function(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
         || inner.is::<PowerFunc>()
         || function.as_async().is_some()
         || is_stored_conversion(function);
-    (!stays).then(|| Arc::new(ScalarUDF::new_from_impl(GovernedFunction::new(Arc::clone(function)))))
+    (!stays).then(|| CallBounds::around(Arc::clone(function)))
 }
 
 /// Returns a function as sessions know it: within bounds also while a statement is planned.
@@ -154,7 +154,7 @@ pub(crate) fn governed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
 
 /// Returns the function inside of one that has bounds around it.
 pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
-    function.inner().downcast_ref::<GovernedFunction>().map(GovernedFunction::inner)
+    GovernedFunction::unwrapped(function).map(|(inner, _)| inner)
 }
 
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.

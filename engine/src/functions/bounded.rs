@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNanoType};
+use arrow::datatypes::{FieldRef, IntervalMonthDayNanoType};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
+use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 use crate::error::EngineError;
 
 /// The largest result of one call, in bytes. A call sees one batch.
@@ -30,7 +28,7 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "arrow_cast" | "arrow_try_cast" | "arrow_field" => Growth::TypeName,
         _ => return function,
     };
-    Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
+    WrappedFunction::new_udf(function, growth)
 }
 
 /// Returns how many bytes a call makes, and the function without its bound, which was looked at with that; `None` where
@@ -40,9 +38,9 @@ pub(crate) fn counted_call<'f>(
     function: &'f ScalarUDF,
     args: &ScalarFunctionArgs,
 ) -> Result<Option<(usize, &'f ScalarUDF)>> {
-    match function.inner().downcast_ref::<Bounded>() {
-        Some(Bounded { growth: Growth::Replace | Growth::Product | Growth::TypeName, .. }) | None => Ok(None),
-        Some(bounded) => Ok(Some((bounded.measure(args)?, bounded.inner.as_ref()))),
+    match WrappedFunction::<Growth>::unwrapped(function) {
+        Some((_, Growth::Replace | Growth::Product | Growth::TypeName)) | None => Ok(None),
+        Some((inner, growth)) => Ok(Some((growth.measure(inner.name(), args)?, inner.as_ref()))),
     }
 }
 
@@ -157,20 +155,14 @@ fn nests_deeply(value: &ScalarValue) -> bool {
     value.try_as_str().flatten().is_some_and(is_deep)
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Bounded {
-    inner: Arc<ScalarUDF>,
-    growth: Growth,
-}
-
-impl Bounded {
-    /// Returns what the call will make, in bytes. Errors: it is more than [`MAX_BYTES`].
-    fn measure(&self, args: &ScalarFunctionArgs) -> Result<usize> {
-        if self.growth == Growth::TypeName {
+impl Growth {
+    /// Returns what a call of a function will make, in bytes. Errors: it is more than [`MAX_BYTES`].
+    fn measure(self, function: &str, args: &ScalarFunctionArgs) -> Result<usize> {
+        if self == Growth::TypeName {
             return Ok(0);
         }
         let all_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        if self.growth == Growth::Replace && shrinks(&args.args) {
+        if self == Growth::Replace && shrinks(&args.args) {
             return Ok(0);
         }
         let rows = if all_scalar { 1 } else { args.number_rows };
@@ -180,9 +172,9 @@ impl Bounded {
                 ColumnarValue::Scalar(value) => Ok(value.clone()),
                 ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
             });
-            bytes += self.growth.bytes(&values.collect::<Result<Vec<_>>>()?);
+            bytes += self.bytes(&values.collect::<Result<Vec<_>>>()?);
             if bytes > MAX_BYTES {
-                let message = format!("{} makes at most {} MiB at a time; ask for less", self.name(), MAX_BYTES >> 20);
+                let message = format!("{function} makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20);
                 return Err(EngineError::InvalidValue { message }.into());
             }
         }
@@ -190,50 +182,18 @@ impl Bounded {
     }
 }
 
-impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+impl FunctionOverride for Growth {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         let type_name = args.scalar_arguments.get(1).copied().flatten();
-        if self.growth == Growth::TypeName && type_name.is_some_and(nests_deeply) {
+        if *self == Growth::TypeName && type_name.is_some_and(nests_deeply) {
             return Err(EngineError::too_deep().into());
         }
-        self.inner.return_field_from_args(args)
+        inner.return_field_from_args(args)
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.measure(&args)?;
-        self.inner.invoke_with_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.measure(inner.name(), &args)?;
+        inner.invoke_with_args(args)
     }
 }
 

@@ -3,13 +3,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::functions_nested::make_array::make_array_udf;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{Expr, ScalarUDF};
+
+use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 
 const COALESCE: &str = "coalesce";
 const MAKE_ARRAY: &str = "make_array";
@@ -17,7 +16,7 @@ const MAKE_ARRAY: &str = "make_array";
 /// Returns the function, which takes bytes beside nulls where it is one of those.
 pub(super) fn with_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match function.name() {
-        COALESCE | MAKE_ARRAY => Arc::new(ScalarUDF::new_from_impl(BytesBesideNulls { inner: function })),
+        COALESCE | MAKE_ARRAY => WrappedFunction::new_udf(function, BytesBesideNulls),
         _ => function,
     }
 }
@@ -46,61 +45,15 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct BytesBesideNulls {
-    inner: Arc<ScalarUDF>,
-}
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct BytesBesideNulls;
 
-impl ScalarUDFImpl for BytesBesideNulls {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.inner.invoke_with_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.inner.short_circuits()
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        self.inner.conditional_arguments(args)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+impl FunctionOverride for BytesBesideNulls {
+    fn coerce_types(&self, inner: &ScalarUDF, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         match bytes_type(arg_types) {
             Some(bytes) => Ok(vec![bytes; arg_types.len()]),
-            None => self.inner.coerce_types(arg_types),
+            None => inner.coerce_types(arg_types),
         }
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -150,11 +150,9 @@ fn justify_days(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> 
 
 /// Returns the interval with 24 hours as a day and 30 days as a month, all of one sign; `None` where it is out of range.
 fn justify_interval(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
-    let hours = interval.nanoseconds / WHOLE_DAY;
     let nanoseconds = interval.nanoseconds % WHOLE_DAY;
-    let all_days = i64::from(interval.days) + hours;
-    let months = i64::from(interval.months) + all_days / 30;
-    let mut months = i32::try_from(months).ok()?;
+    let all_days = i64::from(interval.days) + interval.nanoseconds / WHOLE_DAY;
+    let mut months = i32::try_from(i64::from(interval.months) + all_days / 30).ok()?;
     let mut days = i32::try_from(all_days % 30).ok()?;
     // A month's sign is against that of days, or without days against that of the time.
     let rest = if days == 0 { nanoseconds.signum() } else { i64::from(days.signum()) };

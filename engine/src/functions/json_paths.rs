@@ -75,12 +75,12 @@ pub(super) fn changed_at(mut value: Value, path: &str, new: &Value, change: Path
 
 fn change_part(value: &mut Value, steps: &[Step], new: &Value, change: PathChange) {
     let [step, rest @ ..] = steps else { return };
+    let made = || if change.makes_new_places() { made_at(rest, new) } else { None };
     match value {
         Value::Object(members) => {
             let (Step::Key(key) | Step::KeyOrIndex(key)) = step else { return };
             if !members.contains_key(key) {
-                if let Some(made) = Some(rest).filter(|_| change.makes_new_places()).and_then(|rest| made_at(rest, new))
-                {
+                if let Some(made) = made() {
                     members.insert(key.clone(), made);
                 }
             } else if rest.is_empty() && change == PathChange::Remove {
@@ -92,10 +92,7 @@ fn change_part(value: &mut Value, steps: &[Step], new: &Value, change: PathChang
         Value::Array(items) => {
             let Some(at) = place_in(items.len(), step) else { return };
             if at == items.len() {
-                if let Some(made) = Some(rest).filter(|_| change.makes_new_places()).and_then(|rest| made_at(rest, new))
-                {
-                    items.push(made);
-                }
+                items.extend(made());
             } else if rest.is_empty() && change == PathChange::Remove && at < items.len() {
                 items.remove(at);
             } else if let Some(item) = items.get_mut(at) {

@@ -3,60 +3,28 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{Expr, ScalarUDF};
+
+use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 
 /// Returns the function, which is computed where it is one of those.
 pub(super) fn computed(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match function.name() {
-        "power" | "log" => Arc::new(ScalarUDF::new_from_impl(ComputedPower { inner: function })),
+        "power" | "log" => WrappedFunction::new_udf(function, ComputedPower),
         _ => function,
     }
 }
 
-/// A function without the rules by which a call of it is something simpler.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ComputedPower {
-    inner: Arc<ScalarUDF>,
-}
+/// Without the rules by which a call is something simpler.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ComputedPower;
 
-impl ScalarUDFImpl for ComputedPower {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.inner.invoke_with_args(args)
-    }
-
+impl FunctionOverride for ComputedPower {
     /// What has no type is a null, of which the function itself makes one.
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let has_untyped = args.iter().any(|arg| info.get_data_type(arg).is_ok_and(|found| found.is_null()));
-        if has_untyped { self.inner.simplify(args, info) } else { Ok(ExprSimplifyResult::Original(args)) }
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+        if has_untyped { inner.simplify(args, info) } else { Ok(ExprSimplifyResult::Original(args)) }
     }
 }

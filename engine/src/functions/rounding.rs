@@ -8,64 +8,48 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 
 use super::definition::unfit;
+use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 
 /// Returns the function, right for all digits where it is one of those.
 pub(super) fn of_all_digits(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-    match function.name() {
-        "round" => {
-            let signature = function.signature().clone();
-            Arc::new(ScalarUDF::new_from_impl(OfAllDigits { inner: function, signature, cuts: false }))
-        }
-        "trunc" => {
-            let signature = Signature::user_defined(Volatility::Immutable);
-            Arc::new(ScalarUDF::new_from_impl(OfAllDigits { inner: function, signature, cuts: true }))
-        }
-        _ => function,
-    }
+    let signature = match function.name() {
+        "round" => None,
+        "trunc" => Some(Signature::user_defined(Volatility::Immutable)),
+        _ => return function,
+    };
+    WrappedFunction::new_udf(function, OfAllDigits { signature })
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct OfAllDigits {
-    inner: Arc<ScalarUDF>,
-    signature: Signature,
-    cuts: bool,
+    /// Of `trunc`, which takes decimals here.
+    signature: Option<Signature>,
 }
 
-impl ScalarUDFImpl for OfAllDigits {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl OfAllDigits {
+    fn cuts(&self) -> bool {
+        self.signature.is_some()
+    }
+}
+
+impl FunctionOverride for OfAllDigits {
+    fn signature<'a>(&'a self, inner: &'a ScalarUDF) -> &'a Signature {
+        self.signature.as_ref().unwrap_or_else(|| inner.signature())
     }
 
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, inner: &ScalarUDF, arg_types: &[DataType]) -> Result<DataType> {
         match arg_types.first() {
-            Some(decimal @ DataType::Decimal128(_, _)) if self.cuts => Ok(decimal.clone()),
-            _ => self.inner.return_type(arg_types),
+            Some(decimal @ DataType::Decimal128(_, _)) if self.cuts() => Ok(decimal.clone()),
+            _ => inner.return_type(arg_types),
         }
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         match args.arg_fields.first().map(|field| field.data_type()) {
-            Some(DataType::Decimal128(precision, scale)) if self.cuts => {
+            Some(DataType::Decimal128(precision, scale)) if self.cuts() => {
                 let places = match args.arg_fields.len() {
                     1 => Some(0),
                     _ => match args.scalar_arguments.get(1).copied().flatten() {
@@ -74,27 +58,27 @@ impl ScalarUDFImpl for OfAllDigits {
                     },
                 };
                 let scale = places.map_or(*scale, |places| places.clamp(0, i64::from((*scale).max(0))) as i8);
-                Ok(Arc::new(Field::new(self.name(), DataType::Decimal128(*precision, scale), true)))
+                Ok(Arc::new(Field::new(inner.name(), DataType::Decimal128(*precision, scale), true)))
             }
-            _ => self.inner.return_field_from_args(args),
+            _ => inner.return_field_from_args(args),
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { args.number_rows };
         let values = match args.args.first() {
             Some(value) => value.to_array(rows)?,
-            None => return self.inner.invoke_with_args(args),
+            None => return inner.invoke_with_args(args),
         };
         let places = match args.args.get(1) {
             Some(places) => Some(cast(&places.to_array(rows)?, &DataType::Int64)?),
             None => None,
         };
-        if self.cuts && matches!(values.data_type(), DataType::Decimal128(_, _)) {
+        if self.cuts() && matches!(values.data_type(), DataType::Decimal128(_, _)) {
             return answer(cut_decimals(&values, places.as_ref(), args.return_field.data_type())?, is_scalar);
         }
-        let rounded = self.inner.invoke_with_args(args)?;
+        let rounded = inner.invoke_with_args(args)?;
         let Some(places) = places else { return Ok(rounded) };
         let rounded_values = rounded.to_array(rows)?;
         match (values.data_type(), rounded_values.data_type()) {
@@ -108,21 +92,9 @@ impl ScalarUDFImpl for OfAllDigits {
         }
     }
 
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        if !self.cuts {
-            return self.inner.coerce_types(arg_types);
+    fn coerce_types(&self, inner: &ScalarUDF, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        if !self.cuts() {
+            return inner.coerce_types(arg_types);
         }
         let number = match arg_types {
             [decimal @ DataType::Decimal128(_, _)] | [decimal @ DataType::Decimal128(_, _), _] => decimal.clone(),
@@ -131,10 +103,6 @@ impl ScalarUDFImpl for OfAllDigits {
             _ => return Err(unfit("trunc takes a number, and how many digits behind its point stay".into())),
         };
         Ok(std::iter::once(number).chain(arg_types.get(1).map(|_| DataType::Int64)).collect())
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 }
 

@@ -12,16 +12,12 @@ use arrow::datatypes::{
 };
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, TimeDelta};
 use datafusion::common::ScalarValue;
-use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use super::dates::{moment, months_later, out_of_range};
 use super::definition::invalid;
+use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 
 const MICROS_A_SECOND: i64 = 1_000_000;
 const MICROS_AN_HOUR: i64 = 3_600 * MICROS_A_SECOND;
@@ -37,88 +33,45 @@ const FAR_SECONDS: f64 = 9_223_372_036.0;
 pub(super) fn wide(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     match function.name() {
         "date_trunc" | "date_bin" | "range" | GENERATE_SERIES | TO_TIMESTAMP => {
-            Arc::new(ScalarUDF::new_from_impl(WideTimes { inner: function }))
+            WrappedFunction::new_udf(function, WideTimes)
         }
         _ => function,
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct WideTimes {
-    inner: Arc<ScalarUDF>,
-}
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct WideTimes;
 
-impl ScalarUDFImpl for WideTimes {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        match series_type(self.name(), arg_types) {
+impl FunctionOverride for WideTimes {
+    fn return_type(&self, inner: &ScalarUDF, arg_types: &[DataType]) -> Result<DataType> {
+        match series_type(inner.name(), arg_types) {
             Some(series) => Ok(series),
-            None => self.inner.return_type(arg_types),
+            None => inner.return_type(arg_types),
         }
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        match series_type(self.name(), &types) {
-            Some(series) => Ok(Arc::new(Field::new(self.name(), series, true))),
-            None => self.inner.return_field_from_args(args),
+        match series_type(inner.name(), &types) {
+            Some(series) => Ok(Arc::new(Field::new(inner.name(), series, true))),
+            None => inner.return_field_from_args(args),
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
-        if series_type(self.name(), &types).is_some() {
-            return series(&args, self.name() == GENERATE_SERIES);
+        if series_type(inner.name(), &types).is_some() {
+            return series(&args, inner.name() == GENERATE_SERIES);
         }
-        if let Some(start) = start_of(self.name(), &args.args)
+        if let Some(start) = start_of(inner.name(), &args.args)
             && let Some(times) = args.args.get(1)
         {
             return starts(times, start.as_ref());
         }
-        if self.name() == TO_TIMESTAMP {
+        if inner.name() == TO_TIMESTAMP {
             refuse_far_seconds(&args)?;
         }
-        self.inner.invoke_with_args(args)
-    }
-
-    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
-        let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
-        Some(ScalarUDF::new_from_impl(Self { inner }))
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+        inner.invoke_with_args(args)
     }
 }
 

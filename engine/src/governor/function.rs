@@ -4,24 +4,17 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::FieldRef;
 use datafusion::common::ScalarValue;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::interval_arithmetic::Interval;
-use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::{
-    Cast, ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, StructFieldMapping, TryCast,
-};
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, TryCast};
 
 use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
 use super::{governed_function, text};
 use crate::error::EngineError;
-use crate::functions::counted_call;
+use crate::functions::{FunctionOverride, WrappedFunction, counted_call};
 use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pairs};
 
 /// What a call may make at once; a batch that makes more is computed in slices.
@@ -38,21 +31,19 @@ const MAX_SIMPLIFIED_NODES: usize = 5_000;
 const COUNTED_NODES: usize = 20_000;
 
 /// A function within bounds.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct GovernedFunction {
-    inner: Arc<ScalarUDF>,
+pub(super) type GovernedFunction = WrappedFunction<CallBounds>;
+
+/// The bounds around a function's calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CallBounds {
     growth: CallGrowth,
 }
 
-impl GovernedFunction {
-    pub(super) fn new(inner: Arc<ScalarUDF>) -> Self {
-        let growth = CallGrowth::of_function(inner.name());
-        Self { inner, growth }
-    }
-
-    /// Returns the function without bounds.
-    pub(super) fn inner(&self) -> &Arc<ScalarUDF> {
-        &self.inner
+impl CallBounds {
+    /// Returns the function within its bounds.
+    pub(super) fn around(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+        let growth = CallGrowth::of_function(function.name());
+        WrappedFunction::new_udf(function, Self { growth })
     }
 }
 
@@ -185,66 +176,17 @@ fn governed_simplified(expr: Expr) -> Result<Expr> {
     .data()
 }
 
-#[warn(clippy::missing_trait_methods)]
-impl ScalarUDFImpl for GovernedFunction {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn display_name(&self, args: &[Expr]) -> Result<String> {
-        #[expect(deprecated, reason = "it is passed on")]
-        self.inner.display_name(args)
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        self.inner.schema_name(args)
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
-        let updated = self.inner.inner().with_updated_config(config)?;
-        Some(ScalarUDF::new_from_impl(Self::new(Arc::new(updated))))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+impl FunctionOverride for CallBounds {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         // The planner asks for the types of nested calls again and again.
         check_current()?;
-        self.inner.return_field_from_args(args)
+        inner.return_field_from_args(args)
     }
 
-    fn is_nullable(&self, args: &[Expr], schema: &dyn datafusion::common::ExprSchema) -> bool {
-        #[expect(deprecated, reason = "it is passed on")]
-        self.inner.inner().is_nullable(args, schema)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_within(self.inner.name(), self.growth, args, &|args| {
-            let Some((bytes, function)) = counted_call(&self.inner, &args)? else {
-                return self.inner.invoke_with_args(args);
-            };
-            if let Some(usage) = QueryUsage::current() {
-                usage.admit(bytes)?;
-            }
-            let _announced = Announced::new(bytes);
-            function.invoke_with_args(args)
-        })
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         check_current()?;
         let before: usize = args.iter().map(count_nodes).sum();
-        Ok(match self.inner.simplify(args, info)? {
+        Ok(match inner.simplify(args, info)? {
             ExprSimplifyResult::Simplified(expr) => {
                 let after = count_nodes(&expr);
                 // What writes an argument out twice doubles nested calls each time.
@@ -257,47 +199,16 @@ impl ScalarUDFImpl for GovernedFunction {
         })
     }
 
-    fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
-        self.inner.preimage(args, lit_expr, info)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.inner.short_circuits()
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        self.inner.conditional_arguments(args)
-    }
-
-    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
-        self.inner.evaluate_bounds(inputs)
-    }
-
-    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
-        self.inner.propagate_constraints(interval, inputs)
-    }
-
-    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        self.inner.output_ordering(inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(arg_types)
-    }
-
-    fn struct_field_mapping(&self, literal_args: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
-        self.inner.struct_field_mapping(literal_args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
-    }
-
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        self.inner.placement(args)
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        call_within(inner.name(), self.growth, args, &|args| {
+            let Some((bytes, function)) = counted_call(inner, &args)? else {
+                return inner.invoke_with_args(args);
+            };
+            if let Some(usage) = QueryUsage::current() {
+                usage.admit(bytes)?;
+            }
+            let _announced = Announced::new(bytes);
+            function.invoke_with_args(args)
+        })
     }
 }
