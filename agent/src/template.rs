@@ -259,16 +259,16 @@ fn number_of(word: &str) -> Option<String> {
 fn slots(tokens: &[Token], words: &[QuestionWord]) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
-        let place = place_of(tokens, index);
-        // A number with a sign is not the one that a question says without.
-        if place == LiteralPlace::Signed {
-            continue;
-        }
         let (value, is_number) = match token {
             Token::Number(number, _) => (number.clone(), true),
             Token::SingleQuotedString(text) => (text.trim_matches('%').replace("''", "'"), false),
             _ => continue,
         };
+        let place = place_of(tokens, index);
+        // A number with a sign is not the one that a question says without.
+        if place == LiteralPlace::Signed {
+            continue;
+        }
         if is_number && place != LiteralPlace::Chosen {
             continue;
         }

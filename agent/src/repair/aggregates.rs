@@ -109,21 +109,23 @@ impl AggregateMover<'_> {
         }
     }
 
+    /// Returns such expressions of a SELECT with what it calls them, where no column is called so.
+    fn named(&self, select: &Select, is_such: fn(&Expr) -> bool) -> Vec<(String, Expr)> {
+        let scope = self.scopes.scope_of(select);
+        let is_column = |name: &str| scope.sources.iter().any(|source| source.may_have(name));
+        let items = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if is_such(expr) && !is_column(&alias.value) => {
+                Some((alias.value.clone(), expr.clone()))
+            }
+            _ => None,
+        });
+        items.collect()
+    }
+
     /// Conditions on window functions, which belong into QUALIFY: `WHERE row_number() OVER (...) = 1`. A HAVING without a
     /// group and an aggregate is a WHERE.
     fn windows(&mut self, select: &mut Select) {
-        let scope = self.scopes.scope_of(select);
-        let is_column = |name: &str| scope.sources.iter().any(|source| source.may_have(name));
-        let named: Vec<(String, Expr)> = select
-            .projection
-            .iter()
-            .filter_map(|item| match item {
-                SelectItem::ExprWithAlias { expr, alias } if has_window(expr) && !is_column(&alias.value) => {
-                    Some((alias.value.clone(), expr.clone()))
-                }
-                _ => None,
-            })
-            .collect();
+        let named = self.named(select, has_window);
         let mut qualified: Vec<Expr> = select.qualify.take().into_iter().collect();
         for filter in [&mut select.selection, &mut select.having] {
             let Some(whole) = filter.take() else { continue };
@@ -161,18 +163,7 @@ impl AggregateMover<'_> {
     /// Conditions of WHERE on aggregates, or on what the SELECT calls by a name.
     fn filter(&mut self, select: &mut Select) {
         let Some(filter) = select.selection.take() else { return };
-        let scope = self.scopes.scope_of(select);
-        let is_column = |name: &str| scope.sources.iter().any(|source| source.may_have(name));
-        let named: Vec<(String, Expr)> = select
-            .projection
-            .iter()
-            .filter_map(|item| match item {
-                SelectItem::ExprWithAlias { expr, alias } if has_aggregate(expr) && !is_column(&alias.value) => {
-                    Some((alias.value.clone(), expr.clone()))
-                }
-                _ => None,
-            })
-            .collect();
+        let named = self.named(select, has_aggregate);
         let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
         let (mut kept, mut moved) = (Vec::new(), Vec::new());
         for mut part in conjuncts(filter) {
