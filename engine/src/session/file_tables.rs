@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, Schema};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement;
-use querent_catalog::Role;
+use querent_catalog::{FileFormat, Role};
 
 use super::Session;
 use crate::error::{EngineError, FilePlace, Result};
@@ -19,10 +19,10 @@ use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{file_table, single_files, type_of_text};
+use crate::tables::external::{file_table, known_options, single_files, type_of_text};
 
-/// The names of the option that says of which types columns are.
-const TYPES: [&str; 4] = ["types", "column_types", "dtypes", "dtype"];
+/// The option that says of which types columns are.
+const TYPES: &str = "types";
 
 impl Session {
     /// Opens the files that a statement reads by their names, and puts names of ours in their places.
@@ -100,15 +100,19 @@ impl Session {
         }
         for allowed in allowed {
             let mut table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
-            let schema = table.schema();
-            let named = texts.iter().filter_map(|place| schema.fields().get(*place));
-            let types: serde_json::Map<String, serde_json::Value> =
-                named.map(|field| (field.name().clone(), "VARCHAR".into())).collect();
-            if !types.is_empty() && declared.is_none() && !TYPES.iter().any(|name| request.options.contains_key(*name))
+            if !texts.is_empty()
+                && declared.is_none()
+                && !known_options(FileFormat::Csv, &request.options)?.contains_key(TYPES)
             {
-                let mut options = request.options.clone();
-                options.insert(TYPES[0].to_owned(), serde_json::Value::Object(types).to_string());
-                table = file_table(state, &allowed, request.format, &options, None).await?;
+                let schema = table.schema();
+                let named = texts.iter().filter_map(|place| schema.fields().get(*place));
+                let types: serde_json::Map<String, serde_json::Value> =
+                    named.map(|field| (field.name().clone(), "VARCHAR".into())).collect();
+                if !types.is_empty() {
+                    let mut options = request.options.clone();
+                    options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
+                    table = file_table(state, &allowed, request.format, &options, None).await?;
+                }
             }
             if opened.columns.is_empty() {
                 opened.columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();

@@ -38,11 +38,7 @@ const READERS: &[(&str, FileFormat)] = &[
 pub(crate) const MAX_LOCATIONS: usize = 200;
 
 /// What DuckDB takes of a CSV file where it detects nothing: the options by their names, and their values.
-const DIALECT: [(&[&str], &str); 3] = [
-    (&["has_header", "header"], "false"),
-    (&["delimiter", "delim", "sep", "separator"], ","),
-    (&["quote", "quotechar"], "\""),
-];
+const DIALECT: [(&str, &str); 3] = [("has_header", "false"), ("delimiter", ","), ("quote", "\"")];
 
 /// Files that stand in the place of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,9 +271,10 @@ impl FileRequest {
             let message = "with auto_detect = false the columns are named: columns = {'a': 'INTEGER'}".to_owned();
             return Err(EngineError::Plan { message });
         }
-        for (names, value) in DIALECT {
-            if !names.iter().any(|name| self.options.contains_key(*name)) {
-                self.options.insert(names[0].to_owned(), value.to_owned());
+        let given = known_options(FileFormat::Csv, &self.options)?;
+        for (name, value) in DIALECT {
+            if !given.contains_key(name) {
+                self.options.insert(name.to_owned(), value.to_owned());
             }
         }
         Ok(())

@@ -370,13 +370,6 @@ fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataTy
         return Some(time);
     }
     match (left, right) {
-        // DataFusion takes the coarser unit, so that times which differ within a second or a millisecond were equal.
-        (DataType::Timestamp(unit, zone), DataType::Timestamp(other, other_zone))
-            if compares(op) && unit != other && zone == other_zone =>
-        {
-            // All times have microseconds, and not all nanoseconds.
-            Some(DataType::Timestamp((*unit).max(*other).min(TimeUnit::Microsecond), zone.clone()))
-        }
         (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
         _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
             (is_exact(left) && is_exact(right)).then_some(DataType::Float64)
@@ -447,11 +440,13 @@ fn is_written(expr: &Expr) -> bool {
 
 /// Returns the type in which values meet, where it is not the one that DataFusion takes.
 fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
-    float_beside_decimals(types)
-        .or_else(|| time_beside_dates(types))
-        .or_else(|| time_of_all_digits(&times))
-        .or_else(|| common_struct(types))
+    plain_meeting_type(types, |_| false).or_else(|| common_struct(types))
+}
+
+/// The same of values that are no structures. `is_written`: whether the value at a place is written out and compared.
+fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
+    let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
+    float_beside_decimals(types).or_else(|| time_beside_dates(types)).or_else(|| time_of_all_digits(&times))
 }
 
 /// Returns whether values of a type become those of the type in which they meet others.
@@ -484,10 +479,8 @@ fn met_type(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
 fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let types = exprs.iter().map(|expr| met_type(expr, schema)).collect::<Result<Vec<_>>>();
     let common = types.ok().and_then(|types| {
-        let written = exprs.iter().map(|expr| are_compared && is_written(expr));
-        let times: Vec<_> = types.iter().zip(written).collect();
-        let common = float_beside_decimals(&types).or_else(|| time_beside_dates(&types));
-        Some((common.or_else(|| time_of_all_digits(&times))?, types))
+        let common = plain_meeting_type(&types, |at| are_compared && exprs.get(at).is_some_and(is_written));
+        Some((common?, types))
     });
     match common {
         Some((common, types)) => {

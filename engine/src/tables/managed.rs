@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
@@ -233,9 +233,7 @@ impl ManagedTableProvider {
             .columns()
             .iter()
             .zip(self.schema.fields())
-            .map(|(column, field)| {
-                Ok(arrow::compute::cast(&prepared_for_cast(column, field.data_type(), false)?, field.data_type())?)
-            })
+            .map(|(column, field)| inlined_column(column, field.data_type()))
             .collect::<DfResult<Vec<_>>>()?;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&self.schema), projection.cloned())?)
@@ -282,6 +280,11 @@ fn initial_values(state: &dyn Session, resolved: &ResolvedTable) -> Result<BTree
             Ok((field.name().clone(), value.map_err(detail)?))
         })
         .collect()
+}
+
+/// Returns a column of the rows that are in the catalog, in the type that it has in the table.
+fn inlined_column(column: &ArrayRef, data_type: &DataType) -> DfResult<ArrayRef> {
+    Ok(arrow::compute::cast(&prepared_for_cast(column, data_type, false)?, data_type)?)
 }
 
 impl fmt::Debug for ManagedTableProvider {

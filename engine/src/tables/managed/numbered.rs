@@ -26,9 +26,8 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt, stream};
 use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable, TableContents};
 
-use super::{ManagedTableProvider, deletes};
+use super::{ManagedTableProvider, deletes, inlined_column};
 use crate::error::EngineError;
-use crate::functions::prepared_for_cast;
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 
 /// The file of rows that are in the catalog and in no file; their positions are their places there.
@@ -68,10 +67,7 @@ impl NumberedTable {
         let own = self.table.schema.fields().len();
         let rows = inlined.num_rows();
         let columns = projection.iter().map(|index| match inlined.columns().get(*index) {
-            Some(column) => {
-                let data_type = self.schema.field(*index).data_type();
-                Ok(arrow::compute::cast(&prepared_for_cast(column, data_type, false)?, data_type)?)
-            }
+            Some(column) => inlined_column(column, self.schema.field(*index).data_type()),
             None if *index == own => Ok(Arc::new(Int64Array::from(vec![INLINED_FILE; rows])) as ArrayRef),
             None => positions(0, rows),
         });
