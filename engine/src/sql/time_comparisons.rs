@@ -24,6 +24,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::exact_times::{with_exact_keys, with_exact_times};
 use super::field_access::own_call;
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
@@ -69,6 +70,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_exact_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
@@ -91,7 +93,10 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
         })?;
         let node = node.transform_data(with_first_types)?.transform_data(with_subqueries_in_rows)?;
-        let node = node.transform_data(with_column_types)?.transform_data(with_values_beside_outer)?;
+        let node = node
+            .transform_data(with_exact_keys)?
+            .transform_data(with_column_types)?
+            .transform_data(with_values_beside_outer)?;
         let node = node.transform_data(with_null_membership)?.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
