@@ -44,7 +44,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
-use super::value_casts::{may_convert, with_conversion, with_normal_form};
+use super::value_casts::{ARROW_CASTS, may_convert, with_conversion, with_normal_form};
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -112,7 +112,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
-        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
+        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()) || ARROW_CASTS.contains(&call.name()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             is_comparison(*op) && may_be_texts_and_times(&[left.as_ref(), right.as_ref()])
         }
