@@ -58,6 +58,7 @@ pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
+pub(crate) use dates::NANOSECONDS;
 pub(crate) use domains::{
     ANGLE_DOMAIN, COTANGENT_DOMAIN, DOMAINS, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
 };

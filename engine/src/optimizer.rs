@@ -8,6 +8,7 @@
 //! | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | `distinct_semi_keys` | keys that come often on the side of a semi-join that only filters |
 //! | `early_semi_joins` | semi-joins below joins that make more rows |
+//! | `grand_totals` | rules that count rows see that grouping sets over no rows have a total |
 //! | `join_order` | the order of inner joins |
 //! | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | `null_aware_joins` | joins in which NULLs count see every NULL |
@@ -21,6 +22,7 @@ pub(crate) mod computed_sort_keys;
 pub(crate) mod distinct_limits;
 pub(crate) mod distinct_semi_keys;
 pub(crate) mod early_semi_joins;
+pub(crate) mod grand_totals;
 pub(crate) mod join_order;
 pub(crate) mod misled_filters;
 pub(crate) mod null_aware_joins;

@@ -9,8 +9,8 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+    DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
 use datafusion::error::{DataFusionError, Result};
@@ -20,6 +20,10 @@ use super::definition::{Definition, invalid, unfit};
 
 const MICROS_A_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
+/// The function that returns how many nanoseconds a time is from 1970, of any year.
+pub(crate) const NANOSECONDS: &str = "epoch_nanoseconds";
+/// What it returns.
+const NANOSECOND_COUNT: DataType = DataType::Decimal128(38, 0);
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -55,6 +59,17 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         },
         epoch("epoch_ms", &[], |arrays, rows| epochs(arrays, rows, 1_000)),
         epoch("epoch_us", &[], |arrays, rows| epochs(arrays, rows, 1)),
+        Definition {
+            name: NANOSECONDS,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [time @ DataType::Timestamp(_, _)] => Ok(vec![time.clone()]),
+                _ => Ok(vec![micros()]),
+            },
+            returns: |_| Ok(NANOSECOND_COUNT),
+            compute: |arrays, _| nanosecond_counts(&arrays[0]),
+        },
         Definition {
             name: "epoch_ns",
             aliases: &[],
@@ -350,6 +365,18 @@ fn days_in_month(date: NaiveDate) -> i32 {
 }
 
 /// A number is milliseconds (or another unit) since 1970, and becomes a time; a time becomes the number.
+fn nanosecond_counts(times: &ArrayRef) -> Result<ArrayRef> {
+    let nanoseconds: i128 = match times.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+        _ => 1,
+    };
+    let counts = cast(times, &DataType::Int64)?;
+    let counts = counts.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(|count| i128::from(count) * nanoseconds);
+    Ok(Arc::new(counts.with_data_type(NANOSECOND_COUNT)))
+}
+
 fn epochs(arrays: &[ArrayRef], _rows: usize, micros_a_unit: i64) -> Result<ArrayRef> {
     match arrays[0].data_type() {
         DataType::Int64 => {

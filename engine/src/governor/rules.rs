@@ -20,6 +20,7 @@ use crate::optimizer::aggregate_clauses::SettleAggregates;
 use crate::optimizer::computed_sort_keys::ComputeSortKeys;
 use crate::optimizer::distinct_semi_keys::DistinctSemiKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
+use crate::optimizer::grand_totals::KeepGrandTotals;
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
 use crate::optimizer::null_aware_joins::KeepNullsOfSubqueries;
@@ -51,6 +52,9 @@ const MOVES_PROJECTIONS: &str = "ProjectionPushdown";
 
 /// The rule that hands a statement's filters down.
 const MOVES_FILTERS: &str = "FilterPushdown";
+
+/// The rules that rely on a plan having no rows.
+const COUNT_ROWS: [&str; 2] = ["aggregate_statistics", "LimitPushdown"];
 
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
@@ -102,6 +106,9 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     }
     for rule in rules.iter_mut().filter(|rule| rule.name() == MOVES_FILTERS) {
         *rule = Arc::new(KeepMisledFilters { inner: Arc::clone(rule) });
+    }
+    for rule in rules.iter_mut().filter(|rule| COUNT_ROWS.contains(&rule.name())) {
+        *rule = Arc::new(KeepGrandTotals { inner: Arc::clone(rule) });
     }
     let rules = rules.into_iter().flat_map(with_ours).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()

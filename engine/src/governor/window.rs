@@ -7,11 +7,13 @@ mod accumulator;
 mod emptied;
 mod evaluator;
 mod known_values;
+mod nth_values;
 mod shifts;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
@@ -32,7 +34,11 @@ use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulat
 use emptied::emptied;
 use evaluator::GovernedEvaluator;
 use known_values::{FrameEnd, KnownValue};
-use shifts::ShiftOverNulls;
+use nth_values::NthValue;
+use shifts::{Shift, has_computed_arguments};
+
+/// The functions that give a value of another row, so many rows away.
+const SHIFTS: [&str; 2] = ["lag", "lead"];
 
 /// Returns the call with bounds around its function.
 pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<WindowFunction>> {
@@ -160,20 +166,24 @@ impl WindowUDFImpl for GovernedWindowFunction {
     }
 
     fn expressions(&self, expr_args: ExpressionArgs) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.inner.expressions(expr_args)
+        match SHIFTS.contains(&self.inner.name()) && has_computed_arguments(expr_args.input_exprs()) {
+            true => expr_args.input_exprs().to_vec(),
+            false => self.inner.expressions(expr_args),
+        }
     }
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let literals = args.input_exprs().iter().filter_map(|expr| expr.downcast_ref::<Literal>());
         let default_bytes = literals.map(|literal| scalar_bytes(literal.value())).max().unwrap_or(0);
-        let over_nulls = ShiftOverNulls::of_call(self.inner.name(), &args);
-        let frame_end = FrameEnd::of_call(self.inner.name(), &args);
-        // Also where it is not used: it checks the arguments.
-        let inner = self.inner.partition_evaluator_factory(args)?;
-        let inner: Box<dyn PartitionEvaluator> = match (over_nulls, frame_end) {
-            (Some(shift), _) => Box::new(shift),
-            (None, Some(end)) => Box::new(KnownValue::new(end, inner)),
-            (None, None) => inner,
+        let name = self.inner.name();
+        let inner: Box<dyn PartitionEvaluator> = if let Some(shift) = Shift::of_call(name, &args) {
+            Box::new(shift)
+        } else if let Some(nth) = NthValue::of_call(name, &args) {
+            Box::new(nth)
+        } else if let Some(end) = FrameEnd::of_call(name, &args) {
+            Box::new(KnownValue::new(end, self.inner.partition_evaluator_factory(args)?))
+        } else {
+            self.inner.partition_evaluator_factory(args)?
         };
         Ok(Box::new(GovernedEvaluator::new(inner, default_bytes)))
     }
@@ -207,6 +217,14 @@ impl WindowUDFImpl for GovernedWindowFunction {
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
-        self.inner.inner().limit_effect(args)
+        // What is so far behind may be ahead.
+        let is_behind = |offset: &Arc<dyn PhysicalExpr>| {
+            let literal = offset.downcast_ref::<Literal>().map(Literal::value);
+            matches!(literal, Some(ScalarValue::Int64(Some(offset))) if *offset >= 0)
+        };
+        match args.get(1) {
+            Some(offset) if self.inner.name() == "lag" && !is_behind(offset) => LimitEffect::Unknown,
+            _ => self.inner.inner().limit_effect(args),
+        }
     }
 }

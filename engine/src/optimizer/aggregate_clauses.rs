@@ -1,7 +1,7 @@
 //! Clauses of aggregates that DataFusion 54 does not take as they are. `first` and `last` with FILTER, by groups, take a
 //! row whose condition is null for one of which it holds. An ORDER BY that has a key twice ends them with a panic, as it
 //! is once in the order and twice among the columns, and so does DISTINCT ON, which becomes such aggregates; DISTINCT ON
-//! of a key twice has a group too few.
+//! of a key twice has a group too few. A FILTER of a window that is null and nothing else has no type that its rows are asked for.
 
 use std::sync::Arc;
 
@@ -32,6 +32,11 @@ impl OptimizerRule for SettleAggregates {
                     let unsettled = |expr: &Expr| expr.exists(|part| Ok(is_unsettled(part, schema))).unwrap_or(true);
                     aggregate.aggr_expr.iter().any(unsettled)
                 }
+                LogicalPlan::Window(window) => {
+                    let schema = window.input.schema();
+                    let unsettled = |expr: &Expr| expr.exists(|part| Ok(is_never(part, schema))).unwrap_or(true);
+                    window.window_expr.iter().any(unsettled)
+                }
                 LogicalPlan::Distinct(Distinct::On(on)) => {
                     repeats(on.on_expr.iter()) || on.sort_expr.as_deref().is_some_and(has_key_twice)
                 }
@@ -58,6 +63,16 @@ fn settled(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 Ok(written.update_data(|expr| name.restore(expr)))
             })
         }
+        LogicalPlan::Window(window) => {
+            let schema = Arc::clone(window.input.schema());
+            let node = LogicalPlan::Window(window);
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let written = expr.transform_up(|part| Ok(without_null_filter(part, &schema)))?;
+                Ok(written.update_data(|expr| name.restore(expr)))
+            })
+        }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             let is_changed = repeats(on.on_expr.iter()) || on.sort_expr.as_deref().is_some_and(has_key_twice);
             let mut seen: Vec<Expr> = Vec::new();
@@ -68,6 +83,22 @@ fn settled(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Whether an expression is a window whose FILTER is null and nothing else.
+fn is_never(expr: &Expr, schema: &DFSchema) -> bool {
+    let Expr::WindowFunction(call) = expr else { return false };
+    let filter = call.params.filter.as_ref();
+    filter.is_some_and(|filter| filter.get_type(schema).is_ok_and(|found| found.is_null()))
+}
+
+fn without_null_filter(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    if !is_never(&expr, schema) {
+        return Transformed::no(expr);
+    }
+    let Expr::WindowFunction(mut call) = expr else { return Transformed::no(expr) };
+    call.params.filter = Some(Box::new(lit(false)));
+    Transformed::yes(Expr::WindowFunction(call))
 }
 
 fn settled_call(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

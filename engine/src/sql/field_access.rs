@@ -7,7 +7,7 @@ use datafusion::common::utils::list_ndims;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::get_field;
-use datafusion::functions_nested::expr_fn::array_concat;
+use datafusion::functions_nested::expr_fn::{array_concat, array_element, map_extract};
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
@@ -70,6 +70,15 @@ impl ExprPlanner for FieldAccess {
                     && key.get_type(schema).is_ok_and(|key| key.is_integer()) =>
             {
                 Ok(PlannerResult::Planned(own_call("struct_extract_at", vec![value, *key])?))
+            }
+            // DataFusion takes constants only, and compares a list or a structure with one key of all maps.
+            GetFieldAccess::ListIndex { key }
+                if matches!(value_type, DataType::Map(_, _))
+                    && (key.any_column_refs()
+                        || key.contains_outer()
+                        || key.get_type(schema).is_ok_and(|found| found.is_nested())) =>
+            {
+                Ok(PlannerResult::Planned(array_element(map_extract(value, *key), lit(1_i64))))
             }
             other => Ok(PlannerResult::Original(RawFieldAccessExpr { field_access: other, expr: value })),
         }

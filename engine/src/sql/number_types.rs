@@ -33,10 +33,35 @@ const OF_NUMBERS: [&str; 3] = ["sum", "median", "stddev"];
 /// The functions whose second argument is a timestamp, also where it is written as a date.
 const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
 
-/// A whole number is rounded already, and stays of its type.
+/// The functions whose result has so many digits behind its point: a whole number stays one of its type.
+const TO_PLACES: [&str; 2] = ["round", "trunc"];
 const ROUND: &str = "round";
+/// A decimal for every whole number of 64 bits.
+const WHOLE_NUMBERS: DataType = DataType::Decimal128(20, 0);
 /// The functions whose result is the next whole number on one side.
 const TO_WHOLE: [&str; 2] = ["ceil", "floor"];
+
+fn is_whole(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|found| found.is_integer())
+}
+
+/// Returns a whole number to so many places: a double would not have the digits of those beyond 2^53.
+fn to_places(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
+    let ScalarFunction { func, mut args } = call;
+    let whole = args[0].get_type(schema)?;
+    let keeps_all = match args.get(1) {
+        None => true,
+        Some(Expr::Literal(places, _)) => {
+            matches!(places.cast_to(&DataType::Int64), Ok(ScalarValue::Int64(Some(places))) if places >= 0)
+        }
+        Some(_) => false,
+    };
+    if keeps_all {
+        return Ok(args.swap_remove(0));
+    }
+    args[0] = cast(std::mem::take(&mut args[0]), WHOLE_NUMBERS);
+    Ok(cast(Expr::ScalarFunction(ScalarFunction { func, args }), whole))
+}
 
 /// Returns whether types of numbers may meet in an expression.
 pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
@@ -60,7 +85,7 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
-            is_of_one_kind || name == ROUND || TO_WHOLE.contains(&name)
+            is_of_one_kind || TO_PLACES.contains(&name) || TO_WHOLE.contains(&name)
         }
         Expr::WindowFunction(call) => call.fun.name() == "avg",
         Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
@@ -136,13 +161,10 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             }
             Transformed::new_transformed(Expr::ScalarFunction(call), has_date)
         }
-        Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 1 => {
-            let is_whole =
-                args.first().and_then(|arg| arg.get_type(schema).ok()).is_some_and(|found| found.is_integer());
-            match is_whole {
-                true => Transformed::yes(args.swap_remove(0)),
-                false => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
-            }
+        Expr::ScalarFunction(call)
+            if TO_PLACES.contains(&call.name()) && call.args.first().is_some_and(|arg| is_whole(arg, schema)) =>
+        {
+            Transformed::yes(to_places(call, schema)?)
         }
         Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == ROUND && args.len() == 2 => {
             // A literal of the function's own type: one that is cast on the way decides no digits of the result.

@@ -13,6 +13,9 @@ use super::shorthand::{call, number, plain, query_of, select_star, taken, text};
 use crate::error::{EngineError, Result};
 use crate::functions::TRY_JSON;
 
+/// What a query is called that is compared with.
+pub(super) const COMPARED: &str = "__compared";
+
 /// Writes out an operator that is a function; others stay as they are. Errors: `sql_plan_error`.
 pub(super) fn operators(expr: &mut Expr) -> Result<()> {
     let nothing = || Expr::Value(Value::Null.into());
@@ -25,7 +28,7 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                     subquery: query.clone(),
                     alias: Some(TableAlias {
                         explicit: true,
-                        name: Ident::new("__compared"),
+                        name: Ident::new(COMPARED),
                         columns: vec![TableAliasColumnDef { name: Ident::new("__value"), data_type: None }],
                         at: None,
                     }),

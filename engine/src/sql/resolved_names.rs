@@ -283,7 +283,7 @@ fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
 pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName>> {
     let ParsedStatement { mut statement, nesting, .. } = parse_statement(sql)?;
     nesting.with_room(|| {
-        fold_relations(&mut statement)?;
+        fold_relations(&mut statement, database)?;
         references(&statement, database)
     })
 }
@@ -333,7 +333,7 @@ async fn resolve_level(
             Source::View { sql, default_database } => {
                 let ParsedStatement { mut statement, nesting, .. } = parse_statement(sql)?;
                 below.extend(nesting.with_room(|| {
-                    fold_relations(&mut statement)?;
+                    fold_relations(&mut statement, default_database)?;
                     references(&statement, default_database)
                 })?);
                 NameEntry::View(Box::new(ResolvedView {

@@ -2,16 +2,18 @@
 //! planner knows queries of one column there, so that row and query become structures; and rows of what is no column and no literal.
 //!
 //! A row of which a value is null is unknown to IN as a whole, as in DuckDB: [`COMPLETE_ROW`] makes a null of it, and what the
-//! engine does for `IN` of one column holds for rows.
+//! engine does for `IN` of one column holds for rows. Rows that are ordered, as in `(k, a) > ANY (SELECT ...)`, are compared as
+//! structures are, whose nulls are the greatest values.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::collations::is_comparison;
+use super::operator_forms::COMPARED;
 use super::relations::derived;
-use super::shorthand::{call, plain, query_of, select_star};
+use super::shorthand::{call, number, plain, query_of, select_star};
 use crate::error::{EngineError, Result};
 use crate::functions::COMPLETE_ROW;
 
@@ -39,8 +41,14 @@ pub(super) fn write_out_rows(expr: &mut Expr) -> Result<()> {
                 *subquery.body = SetExpr::Select(Box::new(select_star(vec![plain(derived(listed, None))])));
             }
         }
-        Expr::AnyOp { left, compare_op, right, .. } => rows_of_set(left, compare_op, right, &BinaryOperator::Eq)?,
-        Expr::AllOp { left, compare_op, right } => rows_of_set(left, compare_op, right, &BinaryOperator::NotEq)?,
+        Expr::AnyOp { left, compare_op, right, .. } => match ordered_rows(left, compare_op, right, true)? {
+            Some(written) => *expr = written,
+            None => rows_of_set(left, right)?,
+        },
+        Expr::AllOp { left, compare_op, right } => match ordered_rows(left, compare_op, right, false)? {
+            Some(written) => *expr = written,
+            None => rows_of_set(left, right)?,
+        },
         Expr::BinaryOp { left, op, right } if is_comparison(op) => {
             one_row(left, right)?;
             one_row(right, left)?;
@@ -74,12 +82,17 @@ pub(super) fn row_values(expr: &Expr) -> Option<Vec<Expr>> {
 pub(super) fn query_of_rows(query: &Query, width: usize, function: &str) -> Result<Option<Query>> {
     match width_of(&query.body) {
         Some(1) if width > 1 => return Ok(None),
-        Some(columns) if columns != width => {
-            let message = format!("a row of {width} values stands beside a query of {columns} columns");
-            return Err(EngineError::Plan { message });
-        }
+        Some(columns) if columns != width => return Err(unlike_width(width, columns)),
         _ => {}
     }
+    let (rows, parts) = rows_in_parts(query, width);
+    let projection = vec![SelectItem::UnnamedExpr(call(function, parts))];
+    let select = Select { projection, ..select_star(vec![plain(rows)]) };
+    Ok(Some(query_of(SetExpr::Select(Box::new(select)))))
+}
+
+/// Returns a query as a relation, and its columns.
+fn rows_in_parts(query: &Query, width: usize) -> (TableFactor, Vec<Expr>) {
     let names: Vec<Ident> = (0..width).map(|place| Ident::new(format!("{PART}{place}"))).collect();
     let parts = names.iter().map(|name| Expr::CompoundIdentifier(vec![Ident::new(RELATION), name.clone()])).collect();
     let columns = names.into_iter().map(|name| TableAliasColumnDef { name, data_type: None }).collect();
@@ -89,24 +102,66 @@ pub(super) fn query_of_rows(query: &Query, width: usize, function: &str) -> Resu
         alias: Some(TableAlias { explicit: true, name: Ident::new(RELATION), columns, at: None }),
         sample: None,
     };
-    let projection = vec![SelectItem::UnnamedExpr(call(function, parts))];
-    let select = Select { projection, ..select_star(vec![plain(rows)]) };
-    Ok(Some(query_of(SetExpr::Select(Box::new(select)))))
+    (rows, parts)
 }
 
-/// `(a, b) = ANY (query)` and `(a, b) <> ALL (query)` are IN and NOT IN.
-fn rows_of_set(left: &mut Expr, op: &BinaryOperator, right: &mut Expr, known: &BinaryOperator) -> Result<()> {
-    let (Some(values), Expr::Subquery(query)) = (row_values(left), &mut *right) else { return Ok(()) };
-    let Some(rows) = query_of_rows(query, values.len(), COMPLETE_ROW)? else { return Ok(()) };
-    if op != known {
-        return Err(EngineError::Unsupported {
-            what: format!("a row beside `{op}` and ANY or ALL of a query"),
-            hint: "write = ANY or <> ALL, or EXISTS (SELECT 1 FROM ... WHERE (a, b) > (x, y))".into(),
-        });
+fn unlike_width(width: usize, columns: usize) -> EngineError {
+    EngineError::Plan { message: format!("a row of {width} values stands beside a query of {columns} columns") }
+}
+
+/// `(a, b) = ANY (query)`, `(a, b) <> ALL (query)` and their likes are of structures, as IN and NOT IN.
+fn rows_of_set(left: &mut Expr, right: &mut Expr) -> Result<()> {
+    if let (Some(values), Some(query)) = (row_values(left), compared_query(right))
+        && let Some(rows) = query_of_rows(query, values.len(), COMPLETE_ROW)?
+    {
+        *left = call(COMPLETE_ROW, values);
+        *query = rows;
     }
-    *left = call(COMPLETE_ROW, values);
-    **query = rows;
     Ok(())
+}
+
+/// `(a, b) < ANY (query)` is whether there is a row of the query for which that holds, and with ALL that there is none for which it
+/// does not. Errors: it has another number of columns.
+fn ordered_rows(left: &Expr, op: &BinaryOperator, right: &mut Expr, is_any: bool) -> Result<Option<Expr>> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq};
+    let (Some(values), Gt | GtEq | Lt | LtEq) = (row_values(left), op) else { return Ok(None) };
+    let Some(query) = compared_query(right) else { return Ok(None) };
+    let width = match width_of(&query.body) {
+        Some(1) => 1,
+        Some(columns) if columns != values.len() => return Err(unlike_width(values.len(), columns)),
+        _ => values.len(),
+    };
+    let (rows, mut parts) = rows_in_parts(query, width);
+    let row = match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        last => call(STRUCT, parts.into_iter().chain(last).collect()),
+    };
+    let binary = |left: Expr, op: BinaryOperator, right: Expr| {
+        Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
+    };
+    let holds = binary(call(STRUCT, values), op.clone(), row);
+    let selection = match is_any {
+        true => holds,
+        false => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(holds) },
+    };
+    let counted = SelectItem::UnnamedExpr(call("count", vec![number("1")]));
+    let select = Select { projection: vec![counted], selection: Some(selection), ..select_star(vec![plain(rows)]) };
+    let count = Expr::Subquery(Box::new(query_of(SetExpr::Select(Box::new(select)))));
+    Ok(Some(binary(count, if is_any { Gt } else { Eq }, number("0"))))
+}
+
+/// Returns the query that is compared with, within what [`super::operator_forms`] makes of it.
+fn compared_query(right: &mut Expr) -> Option<&mut Query> {
+    let Expr::Subquery(query) = right else { return None };
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    match select.from.as_mut_slice() {
+        [TableWithJoins { relation: TableFactor::Derived { subquery, alias: Some(alias), .. }, .. }]
+            if alias.name.value == COMPARED =>
+        {
+            Some(subquery.as_mut())
+        }
+        _ => None,
+    }
 }
 
 /// `(a, b) = (SELECT x, y ...)` compares with the one row of a query.

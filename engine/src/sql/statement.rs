@@ -248,7 +248,7 @@ impl StatementPlanner<'_> {
         };
         let session = SessionValues { who: self.who, database: self.database, variables: self.variables };
         nesting.with_room(|| write_out_session(&mut statement, &session))?;
-        nesting.with_room(|| fold_relations(&mut statement))?;
+        nesting.with_room(|| fold_relations(&mut statement, self.database))?;
         let names = ResolvedNames::resolve(
             self.catalog,
             self.state,

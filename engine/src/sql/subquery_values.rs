@@ -11,8 +11,8 @@ use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::{Exists, InSubquery, Sort as SortExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, EmptyRelation, Expr, ExprSchemable, FetchType, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, SkipType, Subquery, Union, Values, lit,
+    BinaryExpr, EmptyRelation, Expr, ExprSchemable, FetchType, GroupingSet, Limit, LogicalPlan, LogicalPlanBuilder,
+    Operator, Projection, SkipType, Subquery, Union, Values, lit,
 };
 
 use super::field_access::own_call;
@@ -34,8 +34,12 @@ pub(super) fn may_be_subquery(expr: &Expr) -> bool {
 pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::Exists(Exists { subquery, negated }) => {
-            if is_one_row(&subquery.subquery) {
+            if is_one_row(&subquery.subquery) || has_grand_total(&subquery.subquery) {
                 return Ok(Transformed::yes(lit(!negated)));
+            }
+            if let Some(plan) = condition_of_one_row(&subquery.subquery)? {
+                let holds = Box::new(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery }));
+                return Ok(Transformed::yes(if negated { Expr::IsNotTrue(holds) } else { Expr::IsTrue(holds) }));
             }
             if !subquery.outer_ref_columns.is_empty() && skips(&subquery.subquery) {
                 return Err(EngineError::Unsupported {
@@ -157,6 +161,35 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Sort(sort) => sort.fetch.is_none() && is_one_row(&sort.input),
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
         _ => false,
+    }
+}
+
+/// Returns whether a plan has a row whatever its input has, since its groups are sets of which one is empty.
+fn has_grand_total(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => has_grand_total(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_grand_total(&alias.input),
+        LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_grand_total(&sort.input),
+        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
+            [Expr::GroupingSet(GroupingSet::Rollup(_) | GroupingSet::Cube(_))] => true,
+            [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.iter().any(Vec::is_empty),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Returns the query of whether the one row of a plan is there, where that is for HAVING to say.
+fn condition_of_one_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Projection(projection) => condition_of_one_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => condition_of_one_row(&alias.input),
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => condition_of_one_row(&sort.input),
+        LogicalPlan::Filter(filter) if is_one_row(&filter.input) => {
+            let condition = filter.predicate.clone().alias(GATHERED);
+            LogicalPlanBuilder::from(Arc::clone(&filter.input)).project(vec![condition])?.build().map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::exact_times::{with_exact_keys, with_exact_times};
 use super::field_access::own_call;
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
@@ -43,7 +44,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
-use super::value_casts::{may_convert, with_conversion, with_normal_form};
+use super::value_casts::{ARROW_CASTS, may_convert, with_conversion, with_normal_form};
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -69,6 +70,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_exact_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
@@ -91,7 +93,10 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
         })?;
         let node = node.transform_data(with_first_types)?.transform_data(with_subqueries_in_rows)?;
-        let node = node.transform_data(with_column_types)?.transform_data(with_values_beside_outer)?;
+        let node = node
+            .transform_data(with_exact_keys)?
+            .transform_data(with_column_types)?
+            .transform_data(with_values_beside_outer)?;
         let node = node.transform_data(with_null_membership)?.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
@@ -107,7 +112,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
-        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()),
+        Expr::ScalarFunction(call) => CHOOSING.contains(&call.name()) || ARROW_CASTS.contains(&call.name()),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             is_comparison(*op) && may_be_texts_and_times(&[left.as_ref(), right.as_ref()])
         }

@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::list_casts::is_list;
@@ -16,6 +16,9 @@ use crate::type_names::sql_name;
 
 /// Functions whose result is a whole number already.
 const WHOLE: [&str; 4] = ["round", "trunc", "floor", "ceil"];
+
+/// The functions that cast to a type of Arrow.
+pub(super) const ARROW_CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 
 /// Returns whether a cast to a type may be one of those.
 pub(super) fn may_convert(target: &DataType) -> bool {
@@ -33,6 +36,12 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     let (value, target, is_try) = match &expr {
         Expr::Cast(cast) => (&cast.expr, cast.field.data_type(), false),
         Expr::TryCast(cast) => (&cast.expr, cast.field.data_type(), true),
+        Expr::ScalarFunction(call) if ARROW_CASTS.contains(&call.name()) => {
+            return Ok(match vectors_of_lists(&expr, call, schema) {
+                Some(vectors) => Transformed::yes(vectors),
+                None => Transformed::no(expr),
+            });
+        }
         _ => return Ok(Transformed::no(expr)),
     };
     if let Some(double) = as_double(value, target) {
@@ -95,6 +104,16 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         }
         _ => Ok(Transformed::yes(converted(value.as_ref().clone(), &from, target, is_try))),
     }
+}
+
+/// Returns a call that casts lists to lists of one length as the conversion that SQL's casts are: Arrow's takes elements of other
+/// rows where there is a null, or a part of a batch.
+fn vectors_of_lists(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let value = call.args.first()?;
+    let (from, target) = (value.get_type(schema).ok()?, expr.get_type(schema).ok()?);
+    let is_of_lists = matches!(from, DataType::List(_) | DataType::LargeList(_));
+    let is_to_vectors = matches!(target, DataType::FixedSizeList(_, _));
+    (is_of_lists && is_to_vectors).then(|| converted(value.clone(), &from, &target, call.name() != ARROW_CASTS[0]))
 }
 
 /// Returns why a cast is refused that Arrow does and SQL does not; `None` for any other.

@@ -10,7 +10,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::stats::{NdvFallback, Precision};
-use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue, Statistics, project_schema};
+use datafusion::common::{
+    Column, ColumnStatistics, DFSchema, Result as DfResult, ScalarValue, Statistics, project_schema,
+};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
@@ -194,6 +196,10 @@ impl FileScan {
             })
             .collect::<DfResult<Vec<_>>>()?;
         let mut statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
+        // DataFusion counts the values between, which are more than 64 bits can tell.
+        for known in statistics.column_statistics.iter_mut().filter(|known| has_all_integers(known)) {
+            known.min_value = Precision::Absent;
+        }
         for (column, count) in self.distinct_values {
             if let Some(known) = statistics.column_statistics.get_mut(column) {
                 // Files may have been pruned.
@@ -223,6 +229,14 @@ impl FileScan {
 fn merge<'a>(statistics: impl Iterator<Item = Option<&'a Statistics>>, schema: &Schema) -> DfResult<Statistics> {
     let Some(known) = statistics.collect::<Option<Vec<_>>>() else { return Ok(Statistics::new_unknown(schema)) };
     Statistics::try_merge_iter_with_ndv_fallback(known, schema, NdvFallback::Max)
+}
+
+/// Returns whether the bounds of a column are the limits of 64 bits.
+fn has_all_integers(column: &ColumnStatistics) -> bool {
+    match (column.min_value.get_value(), column.max_value.get_value()) {
+        (Some(min), Some(max)) => min.data_type().is_integer() && min.distance(max) == Some(usize::MAX),
+        _ => false,
+    }
 }
 
 /// Returns the schema with string columns as views, which DataFusion filters and joins faster; the same mapping that a

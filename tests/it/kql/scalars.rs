@@ -31,6 +31,8 @@ async fn values_are_kustos() {
             // A `toscalar` of a function without parameters has one value.
             ("let y = () { toscalar(rand(1000000)) }; print y == y, y() == y()", "True True"),
             ("let y = () { toscalar(range x from 1 to 9 step 1 | project new_guid()) }; print y == y", "True"),
+            // Both ends are compared with one number: about a fifth of them are between.
+            ("range x from 1 to 20000 step 1 | where toint(rand() * 10) between (4 .. 5) | summarize n = count() | project n between (3600 .. 4400)", "True"),
             // Members may be called as keywords are, and names of types have no case.
             ("print d = dynamic({'time': 1, 'title': 2, 'by': 3, 'in': 4}) | project d.time, d.title, d.by, d.in", "1 2 3 4"),
             ("print d = dynamic({'first': {'string': 'a'}}) | project d.first.string, d.['first']['string']", "a a"),

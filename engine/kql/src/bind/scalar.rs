@@ -154,6 +154,11 @@ impl<'a> Binder<'a> {
                 let value = self.scalar(value, scope)?;
                 let low = self.scalar(low, scope)?;
                 let mut high = self.scalar(high, scope)?;
+                // Two comparisons would make each its own value of rand().
+                if value.expr.is_volatile() || low.expr.is_volatile() {
+                    let between = ScalarOperator::Between { negated: false };
+                    return Ok(self.apply_operator(between, vec![value, low, high], expr.span)?.expr);
+                }
                 if value.kql_type == KqlType::DateTime && high.kql_type == KqlType::TimeSpan {
                     let plus = ScalarOperator::Binary(BinaryOperator::Add);
                     high = self.apply_operator(plus, vec![low.clone(), high], expr.span)?;

@@ -1,77 +1,149 @@
-//! `lag` and `lead` that ignore nulls. DataFusion's lose values where nulls follow the last one that they know, and have none for
-//! `lead` where another window of the query takes its partition as a whole. Here they are computed over whole partitions.
+//! `lag` and `lead` that ignore nulls, or whose other arguments are computed for each row. DataFusion's lose values where nulls follow
+//! the last one that they know, have none for `lead` where another window of the query takes its partition as a whole, and know
+//! constants only. Here they are computed over whole partitions.
 
-use arrow::array::{Array, ArrayRef};
-use arrow::compute::interleave;
-use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options, interleave};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::PartitionEvaluator;
 use datafusion::logical_expr::function::PartitionEvaluatorArgs;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 
 /// The evaluator of such a call.
 #[derive(Debug)]
-pub(super) struct ShiftOverNulls {
-    /// How many values that are not null lie between: positive for those that follow, negative for those before.
-    distance: i64,
-    default: ScalarValue,
+pub(super) struct Shift {
+    ignores_nulls: bool,
+    /// Forwards, or else backwards.
+    direction: i64,
+    offset: Argument,
+    default: Argument,
 }
 
-impl ShiftOverNulls {
-    /// Returns the evaluator of a call; `None` where it is another function, counts nulls, or has arguments that are no literals,
-    /// which the function itself refuses.
-    pub(super) fn of_call(function: &str, args: &PartitionEvaluatorArgs<'_>) -> Option<Self> {
-        if !args.ignore_nulls() {
-            return None;
+/// An argument behind the value.
+#[derive(Debug)]
+enum Argument {
+    Constant(ScalarValue),
+    /// That of each row, by its place among the arguments.
+    Computed(usize),
+}
+
+impl Argument {
+    fn of_call(args: &[Arc<dyn PhysicalExpr>], place: usize, otherwise: ScalarValue) -> Self {
+        match args.get(place) {
+            None => Self::Constant(otherwise),
+            Some(expr) => match expr.downcast_ref::<Literal>() {
+                Some(literal) => Self::Constant(literal.value().clone()),
+                None => Self::Computed(place),
+            },
         }
+    }
+
+    /// Returns its values: one for all rows where it is a constant.
+    fn values(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
+        match self {
+            Self::Constant(value) => value.to_array(),
+            Self::Computed(place) => argument(arguments, *place).map(Arc::clone),
+        }
+    }
+}
+
+fn argument(arguments: &[ArrayRef], place: usize) -> Result<&ArrayRef> {
+    arguments.get(place).ok_or_else(|| DataFusionError::Internal("lag and lead have their arguments".into()))
+}
+
+/// Returns whether arguments of `lag` or `lead` behind the value are computed for each row.
+pub(super) fn has_computed_arguments(args: &[Arc<dyn PhysicalExpr>]) -> bool {
+    args.iter().skip(1).any(|expr| !expr.is::<Literal>())
+}
+
+impl Shift {
+    /// Returns the evaluator of a call; `None` where it is one of DataFusion's, or of another function.
+    pub(super) fn of_call(function: &str, args: &PartitionEvaluatorArgs<'_>) -> Option<Self> {
         let direction = match function {
             "lag" => -1,
             "lead" => 1,
             _ => return None,
         };
-        let literal = |index: usize, otherwise: ScalarValue| match args.input_exprs().get(index) {
-            Some(expr) => expr.downcast_ref::<Literal>().map(|literal| literal.value().clone()),
-            None => Some(otherwise),
-        };
-        let ScalarValue::Int64(Some(offset)) =
-            literal(1, ScalarValue::Int64(Some(1)))?.cast_to(&DataType::Int64).ok()?
-        else {
-            return None;
-        };
         let direction = if args.is_reversed() { -direction } else { direction };
-        Some(Self { distance: offset.saturating_mul(direction), default: literal(2, ScalarValue::Null)? })
-    }
-}
-
-impl PartitionEvaluator for ShiftOverNulls {
-    fn evaluate_all(&mut self, values: &[ArrayRef], _num_rows: usize) -> Result<ArrayRef> {
-        let Some(values) = values.first() else {
-            return Err(DataFusionError::Internal("lag and lead have an argument".into()));
+        let offset = Argument::of_call(args.input_exprs(), 1, ScalarValue::Int64(Some(1)));
+        let default = Argument::of_call(args.input_exprs(), 2, ScalarValue::Null);
+        let is_plain = match (&offset, &default) {
+            (Argument::Constant(offset), Argument::Constant(_)) => !offset.is_null() && !args.ignore_nulls(),
+            _ => false,
         };
-        let default = self.default.cast_to(values.data_type())?.to_array()?;
-        let rows = places(values, self.distance).into_iter();
-        let slots: Vec<(usize, usize)> = rows.map(|row| row.map_or((1, 0), |row| (0, row))).collect();
-        Ok(interleave(&[values.as_ref(), default.as_ref()], &slots)?)
+        (!is_plain).then_some(Self { ignores_nulls: args.ignore_nulls(), direction, offset, default })
     }
 }
 
-/// Returns for each row which row's value is that far from it; `None` where there is none.
-fn places(values: &ArrayRef, distance: i64) -> Vec<Option<usize>> {
-    let nulls = values.logical_nulls();
-    let is_known = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-    let known: Vec<usize> = (0..values.len()).filter(|row| is_known(*row)).collect();
-    let steps = usize::try_from(distance.unsigned_abs()).unwrap_or(usize::MAX);
+impl PartitionEvaluator for Shift {
+    fn evaluate_all(&mut self, arguments: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
+        let values = argument(arguments, 0)?;
+        let default = self.default.values(arguments)?;
+        // A null has the type of what stands in its place.
+        let values = match values.data_type() {
+            DataType::Null => new_null_array(default.data_type(), num_rows),
+            _ => Arc::clone(values),
+        };
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let offsets = cast_with_options(&self.offset.values(arguments)?, &DataType::Int64, &options)?;
+        let offsets = offsets.as_primitive::<Int64Type>();
+        let distance = |row: usize| {
+            let row = if offsets.len() == 1 { 0 } else { row };
+            offsets.is_valid(row).then(|| offsets.value(row).saturating_mul(self.direction))
+        };
+        let nulls = values.logical_nulls().filter(|_| self.ignores_nulls);
+        let rows = places(num_rows, nulls.as_ref(), distance).into_iter().enumerate();
+        let default = cast(&default, values.data_type())?;
+        let nothing = new_null_array(values.data_type(), 1);
+        let slots: Vec<(usize, usize)> = rows
+            .map(|(row, place)| match place {
+                ShiftSource::Row(found) => (0, found),
+                ShiftSource::Default if default.len() == 1 => (1, 0),
+                ShiftSource::Default => (1, row),
+                ShiftSource::Nowhere => (2, 0),
+            })
+            .collect();
+        Ok(interleave(&[values.as_ref(), default.as_ref(), nothing.as_ref()], &slots)?)
+    }
+}
+
+/// Where the value of a row comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShiftSource {
+    Row(usize),
+    /// There is no row so far away.
+    Default,
+    /// How far is not known.
+    Nowhere,
+}
+
+/// Returns for each row which row's value is that far from it, counting those that are not null.
+fn places(rows: usize, nulls: Option<&NullBuffer>, distance: impl Fn(usize) -> Option<i64>) -> Vec<ShiftSource> {
+    let is_known = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+    let known: Vec<usize> = (0..rows).filter(|row| is_known(*row)).collect();
     let mut before = 0;
-    let mut places = Vec::with_capacity(values.len());
-    for row in 0..values.len() {
+    let mut places = Vec::with_capacity(rows);
+    for row in 0..rows {
         let through = before + usize::from(is_known(row));
-        let place = match distance {
-            0 => Some(row),
-            1.. => through.checked_add(steps - 1).and_then(|place| known.get(place).copied()),
-            _ => before.checked_sub(steps).and_then(|place| known.get(place).copied()),
-        };
-        places.push(place);
+        let place = distance(row).map(|distance| {
+            let steps = usize::try_from(distance.unsigned_abs()).unwrap_or(usize::MAX);
+            match distance {
+                0 => Some(row),
+                1.. => through.checked_add(steps - 1).and_then(|place| known.get(place).copied()),
+                _ => before.checked_sub(steps).and_then(|place| known.get(place).copied()),
+            }
+        });
+        places.push(match place {
+            Some(Some(found)) => ShiftSource::Row(found),
+            Some(None) => ShiftSource::Default,
+            None => ShiftSource::Nowhere,
+        });
         before = through;
     }
     places
@@ -79,22 +151,30 @@ fn places(values: &ArrayRef, distance: i64) -> Vec<Option<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::Int64Array;
-
     use super::*;
+
+    /// The rows that values come from, of rows of which these have one.
+    fn found(known: &[bool], distance: impl Fn(usize) -> Option<i64>) -> Vec<Option<usize>> {
+        let places = places(known.len(), Some(&NullBuffer::from(known.to_vec())), distance).into_iter();
+        places.map(|place| if let ShiftSource::Row(row) = place { Some(row) } else { None }).collect()
+    }
 
     #[test]
     fn nulls_are_passed_over() {
-        let some: ArrayRef = Arc::new(Int64Array::from(vec![Some(10), None, Some(30), None, None, Some(60), None]));
-        assert_eq!(places(&some, 1), [Some(2), Some(2), Some(5), Some(5), Some(5), None, None]);
-        assert_eq!(places(&some, 2), [Some(5), Some(5), None, None, None, None, None]);
-        assert_eq!(places(&some, -1), [None, Some(0), Some(0), Some(2), Some(2), Some(2), Some(5)]);
-        assert_eq!(places(&some, -2), [None, None, None, Some(0), Some(0), Some(0), Some(2)]);
-        let all: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-        assert_eq!(places(&all, 1), [Some(1), None]);
-        assert_eq!(places(&all, 0), [Some(0), Some(1)]);
-        assert_eq!(places(&all, i64::MIN), [None, None]);
+        let some = [true, false, true, false, false, true, false];
+        assert_eq!(found(&some, |_| Some(1)), [Some(2), Some(2), Some(5), Some(5), Some(5), None, None]);
+        assert_eq!(found(&some, |_| Some(2)), [Some(5), Some(5), None, None, None, None, None]);
+        assert_eq!(found(&some, |_| Some(-1)), [None, Some(0), Some(0), Some(2), Some(2), Some(2), Some(5)]);
+        assert_eq!(found(&some, |_| Some(-2)), [None, None, None, Some(0), Some(0), Some(0), Some(2)]);
+        assert_eq!(found(&[true; 2], |_| Some(1)), [Some(1), None]);
+        assert_eq!(found(&[true; 2], |_| Some(0)), [Some(0), Some(1)]);
+        assert_eq!(found(&[true; 2], |_| Some(i64::MIN)), [None, None]);
+    }
+
+    #[test]
+    fn each_row_may_have_a_distance_of_its_own() {
+        assert_eq!(found(&[true; 4], |row| Some(-(row as i64))), [Some(0); 4]);
+        let rows = places(2, None, |row| (row == 1).then_some(1));
+        assert_eq!(rows, [ShiftSource::Nowhere, ShiftSource::Default]);
     }
 }

@@ -332,6 +332,7 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     ("listagg", 2, "string_agg($1, $2)"),
     // Of no rows in a frame, or by an outer row, they are 0 as counts are; the functions themselves are null there.
     ("approx_count_distinct", 1, "coalesce(approx_distinct($1), CAST(0 AS BIGINT UNSIGNED))"),
+    ("approx_distinct", 1, "coalesce(approx_distinct($1), CAST(0 AS BIGINT UNSIGNED))"),
     ("regr_count", 2, "count(*) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("approx_quantile", 2, "approx_percentile_cont($2) WITHIN GROUP (ORDER BY $1)"),
     ("quantile_cont", 2, "percentile_cont($2) WITHIN GROUP (ORDER BY $1)"),

@@ -1,0 +1,63 @@
+//! Joins within others without brackets: in `a LEFT JOIN b JOIN c ON x ON y`, `b` and `c` are joined first, since the last condition
+//! is that of the first join. The parser knows them in brackets.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::is_word;
+
+/// A join whose condition is still to come.
+struct OpenJoin {
+    /// Where its right side begins.
+    side: usize,
+    /// Whether that side is joined with others.
+    is_joined: bool,
+}
+
+/// Puts such joins in brackets.
+pub(super) fn nested_joins(tokens: &mut Vec<TokenWithSpan>) {
+    if tokens.iter().filter(|token| is_word(&token.token, "join")).count() < 2 {
+        return;
+    }
+    // One list for each bracket around.
+    let mut open: Vec<Vec<OpenJoin>> = vec![Vec::new()];
+    let mut brackets: Vec<(usize, Token)> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let is_outermost = open.len() == 1;
+        let Some(joins) = open.last_mut() else { return };
+        match &token.token {
+            Token::LParen => open.push(Vec::new()),
+            // One too many is the parser's to report.
+            Token::RParen if is_outermost => return,
+            Token::RParen => {
+                open.pop();
+            }
+            Token::Comma | Token::SemiColon => joins.clear(),
+            word if is_word(word, "join") && has_condition(&tokens[..at]) => {
+                if let Some(around) = joins.last_mut() {
+                    around.is_joined = true;
+                }
+                joins.push(OpenJoin { side: at + 1, is_joined: false });
+            }
+            word if is_word(word, "on") || is_word(word, "using") => {
+                if let Some(join) = joins.pop().filter(|join| join.is_joined) {
+                    brackets.extend([(join.side, Token::LParen), (at, Token::RParen)]);
+                }
+            }
+            word if ["select", "from", "where"].iter().any(|end| is_word(word, end)) => joins.clear(),
+            _ => {}
+        }
+    }
+    brackets.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    for (at, token) in brackets {
+        let span = tokens[at].span;
+        tokens.insert(at, TokenWithSpan { token, span });
+    }
+}
+
+/// Returns whether the join behind these tokens is one on a condition.
+fn has_condition(before: &[TokenWithSpan]) -> bool {
+    const KINDS: [&str; 8] = ["left", "right", "full", "inner", "outer", "semi", "anti", "asof"];
+    let is_kind = |token: &&TokenWithSpan| KINDS.iter().any(|kind| is_word(&token.token, kind));
+    let first = before.iter().rev().find(|token| !is_kind(token));
+    first.is_none_or(|first| !["natural", "cross", "positional"].iter().any(|kind| is_word(&first.token, kind)))
+}
