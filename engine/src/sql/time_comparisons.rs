@@ -43,7 +43,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
-use super::value_casts::{may_convert, with_conversion, with_normal_form};
+use super::value_casts::{may_convert, with_bytes, with_conversion, with_normal_form};
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -218,9 +218,14 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; and one that is compared
-/// with a boolean as a boolean, of which DataFusion finds no common type.
+/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; one that is compared with
+/// bytes as these; and one that is compared with a boolean as a boolean, of which DataFusion finds no common type.
 fn as_time(expr: Expr, compared_with: Option<&DataType>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(data_type) = compared_with
+        && let Some(bytes) = with_bytes(&expr, data_type)?
+    {
+        return Ok(Transformed::yes(bytes));
+    }
     match (text(&expr).map(has_nanoseconds), compared_with) {
         (Some(_), Some(DataType::Boolean)) => {
             Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean))))
