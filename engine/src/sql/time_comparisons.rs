@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
-use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::elapsed_times::{may_have_elapsed, with_elapsed_times, with_sorted_length};
 use super::field_access::own_call;
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
@@ -58,6 +58,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let (is_compared, is_grouped) = (has_compared_results(&node), groups_doubles(&node));
+        let is_sort = matches!(node, LogicalPlan::Sort(_));
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
@@ -80,6 +81,10 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 })?;
                 let settled = match is_compared {
                     true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,
+                    false => settled,
+                };
+                let settled = match is_sort {
+                    true => settled.transform_data(|expr| with_sorted_length(expr, &schema))?,
                     false => settled,
                 };
                 Ok(settled.update_data(|expr| name.restore(expr)))
