@@ -133,7 +133,7 @@ impl VisitorMut for ShorthandWriter {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
         }
-        write_out_sets(&mut select.group_by);
+        write_out_sets(select);
         one_group(select);
         grouped_columns(&mut select.group_by);
         if let Err(error) = named_windows(select) {
