@@ -127,7 +127,14 @@ impl AggregateUDFImpl for CountingFunction {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let value_type = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
-        Ok(Box::new(Counts { counting: self.counting, value_type, counts: HashMap::new(), bytes: 0, fraction: None }))
+        Ok(Box::new(Counts {
+            counting: self.counting,
+            is_distinct: args.is_distinct,
+            value_type,
+            counts: HashMap::new(),
+            bytes: 0,
+            fraction: None,
+        }))
     }
 }
 
@@ -139,6 +146,8 @@ fn map_entries(value: DataType) -> FieldRef {
 #[derive(Debug)]
 struct Counts {
     counting: Counting,
+    /// Whether each value counts once.
+    is_distinct: bool,
     value_type: DataType,
     counts: HashMap<ScalarValue, u64>,
     /// The memory of the values.
@@ -160,7 +169,8 @@ impl Counts {
 
     /// Returns the values upwards, with their counts.
     fn sorted(&self) -> Vec<(&ScalarValue, u64)> {
-        let mut sorted: Vec<(&ScalarValue, u64)> = self.counts.iter().map(|(value, count)| (value, *count)).collect();
+        let counted = |(value, count)| (value, if self.is_distinct { 1 } else { *count });
+        let mut sorted: Vec<(&ScalarValue, u64)> = self.counts.iter().map(counted).collect();
         sorted.sort_by(|(left, _), (right, _)| left.partial_cmp(right).unwrap_or(std::cmp::Ordering::Equal));
         sorted
     }

@@ -79,7 +79,8 @@ pub(super) fn intervals(array: &ArrayRef) -> Result<IntervalMonthDayNanoArray> {
     each.map(|micros| micros.map(of).transpose()).collect()
 }
 
-fn length(interval: IntervalMonthDayNano) -> Result<i64> {
+/// Returns the microseconds of an interval, with months of 30 days and days of 24 hours.
+pub(super) fn length(interval: IntervalMonthDayNano) -> Result<i64> {
     let days = i64::from(interval.months) * 30 + i64::from(interval.days);
     let whole = days.checked_mul(MICROS_A_DAY).and_then(|micros| micros.checked_add(interval.nanoseconds / 1_000));
     whole.ok_or_else(|| invalid("the interval is out of range".into()))

@@ -1,11 +1,12 @@
 //! `min` and `max` by the order that values are sorted in, where DataFusion's go by another one; for other types they are its own.
 
 mod floats;
+mod intervals;
 mod nested;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, IntervalUnit};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -14,6 +15,7 @@ use datafusion::physical_expr::GroupsAccumulatorAdapter;
 
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 use floats::GroupExtremes;
+use intervals::IntervalExtreme;
 use nested::NestedExtreme;
 
 /// Returns `min` or `max` as they are called here, of DataFusion's; `None` of another function, and of these.
@@ -38,6 +40,9 @@ impl AggregateOverride for ExtremeSide {
         if NestedExtreme::is_of(data_type) {
             return Ok(Box::new(NestedExtreme::new(*self, data_type)?));
         }
+        if *data_type == DataType::Interval(IntervalUnit::MonthDayNano) {
+            return Ok(Box::new(IntervalExtreme::new(*self)));
+        }
         inner.accumulator(args)
     }
 
@@ -46,6 +51,10 @@ impl AggregateOverride for ExtremeSide {
             DataType::Float16 => Box::new(GroupExtremes::<Float16Type>::new(*self)),
             DataType::Float32 => Box::new(GroupExtremes::<Float32Type>::new(*self)),
             DataType::Float64 => Box::new(GroupExtremes::<Float64Type>::new(*self)),
+            DataType::Interval(IntervalUnit::MonthDayNano) => {
+                let side = *self;
+                Box::new(GroupsAccumulatorAdapter::new(move || Ok(Box::new(IntervalExtreme::new(side)))))
+            }
             nested if NestedExtreme::is_of(nested) => {
                 let (side, nested) = (*self, nested.clone());
                 Box::new(GroupsAccumulatorAdapter::new(move || Ok(Box::new(NestedExtreme::new(side, &nested)?))))

@@ -310,6 +310,20 @@ fn to_bytes(array: &ArrayRef, of: fn(&str) -> Result<Vec<u8>>) -> Result<ArrayRe
     Ok(Arc::new(bytes.iter().map(Option::as_deref).collect::<BinaryArray>()))
 }
 
+/// Returns the bytes of a text that is written out where bytes are expected, as DuckDB and PostgreSQL read it. Errors: it is no
+/// bytes, or others for each of them.
+pub(crate) fn written_bytes(text: &str) -> Result<Vec<u8>> {
+    match (blob_bytes(text), bytea_bytes(text)) {
+        (Ok(blob), Ok(bytea)) if blob != bytea => Err(invalid(format!(
+            "`{text}` is {} bytes as a BYTEA and {} as a BLOB; write '{text}'::BYTEA or '{text}'::BLOB",
+            bytea.len(),
+            blob.len()
+        ))),
+        (Ok(bytes), _) | (Err(_), Ok(bytes)) => Ok(bytes),
+        (Err(error), Err(_)) => Err(error),
+    }
+}
+
 /// DuckDB's: `\xAA` is a byte, all else is its text.
 fn blob_bytes(text: &str) -> Result<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
@@ -483,6 +497,13 @@ mod tests {
             assert!(bytea_bytes(text).is_err(), "{text}");
         }
         assert!(blob_bytes("\\x+A").is_err());
+        // What both read alike, and what one of them reads.
+        for (text, bytes) in
+            [("plain", &b"plain"[..]), ("\\xAA", b"\xAA"), ("\\xAA\\xBB", b"\xAA\xBB"), ("\\001", b"\x01")]
+        {
+            assert_eq!(written_bytes(text).unwrap(), bytes, "{text}");
+        }
+        assert!(written_bytes("\\xDEAD").is_err());
         assert!(binary_bytes("+0000001").is_err());
     }
 

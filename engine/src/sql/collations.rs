@@ -2,8 +2,8 @@
 //! are how texts compare anyway. Elsewhere a collation would have to follow the value, and is refused.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectName, ObjectNamePart, OrderByExpr,
-    OrderByKind, Query, Value, ValueWithSpan, WindowType,
+    BinaryOperator, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectName, OrderByExpr, OrderByKind,
+    Query, Value, ValueWithSpan, WindowType,
 };
 
 use super::shorthand::{call, taken};
@@ -24,10 +24,17 @@ pub(super) fn check_collation(name: &ObjectName) -> Result<()> {
 }
 
 fn collation(name: &ObjectName) -> Result<Collation> {
-    let last = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.to_lowercase());
-    match last.as_deref() {
-        Some("c" | "posix" | "binary" | "default") => Ok(Collation::Bytes),
-        Some("nocase") => Ok(Collation::NoCase),
+    let parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.to_lowercase()).unwrap_or_default());
+    let parts: Vec<String> = parts.collect();
+    // PostgreSQL's has a schema, and DuckDB joins several.
+    let own = match parts.as_slice() {
+        [schema, own] if schema == "pg_catalog" => own.as_str(),
+        [own] => own.as_str(),
+        _ => "",
+    };
+    match own {
+        "c" | "posix" | "binary" | "default" => Ok(Collation::Bytes),
+        "nocase" => Ok(Collation::NoCase),
         _ => Err(EngineError::Unsupported {
             what: format!("COLLATE {name}"),
             hint: "there are NOCASE and C: compare lower(text), or leave it out".into(),

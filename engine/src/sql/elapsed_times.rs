@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, InList};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, WindowFrameUnits};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator};
 
 use super::field_access::own_call;
 use super::range_frames::with_days;
@@ -23,7 +23,7 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
             compares(*op) && may_be(left) && may_be(right)
         }
         Expr::ScalarFunction(call) => call.name() == "date_part",
-        Expr::WindowFunction(call) => call.params.window_frame.units == WindowFrameUnits::Range,
+        Expr::WindowFunction(call) => !call.params.order_by.is_empty(),
         Expr::Between(_) | Expr::InList(_) => true,
         _ => false,
     }
@@ -31,7 +31,7 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
 
 /// Returns the expression with such times as SQL has them. Errors: `sql_plan_error`.
 pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let is_elapsed = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)));
+    let is_elapsed = |expr: &Expr| is_elapsed(expr, schema);
     let length = |expr: Expr| own_call(INTERVAL_LENGTH, vec![expr]);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_elapsed(&left) && is_elapsed(&right) => {
@@ -64,9 +64,37 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
             call.args.push(interval);
             Transformed::yes(Expr::ScalarFunction(call))
         }
-        Expr::WindowFunction(call) => with_days(call, schema)?,
+        Expr::WindowFunction(call) => {
+            with_days(call, schema)?.transform_data(|expr| with_numbers_in_order(expr, schema))?
+        }
         other => Transformed::no(other),
     })
+}
+
+/// Returns a window function whose rows are in the order of lengths, as numbers: DataFusion 54 has no frame over elapsed times.
+fn with_numbers_in_order(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::WindowFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    let mut changed = false;
+    for sort in &mut call.params.order_by {
+        if is_elapsed(&sort.expr, schema) {
+            let length = own_call(INTERVAL_LENGTH, vec![std::mem::take(&mut sort.expr)])?;
+            sort.expr = Expr::Cast(Cast::new(Box::new(length), DataType::Int64));
+            changed = true;
+        }
+    }
+    Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
+}
+
+/// Returns what rows are sorted by; of an interval it is the length.
+pub(super) fn with_sorted_length(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr.get_type(schema) {
+        Ok(DataType::Interval(_)) => own_call(INTERVAL_LENGTH, vec![expr]).map(Transformed::yes),
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_elapsed(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }
 
 /// Returns whether an operator compares values by their order.

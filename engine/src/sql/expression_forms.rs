@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan,
 };
 
+use super::collations::is_comparison;
 use super::function_forms::parsed_form;
 use super::interval_texts::with_units;
 use super::marks;
@@ -296,8 +297,45 @@ fn is_backslash(escape: &ValueWithSpan) -> bool {
     matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
 }
 
+/// `sum(a > 1)` is how many rows the condition holds for, and null where it is for all.
+fn count_conditions(arguments: &mut FunctionArguments) -> Result<()> {
+    if let FunctionArguments::List(list) = arguments
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_mut_slice()
+        && is_condition(value)
+    {
+        *value = parsed_form("CAST($1 AS BIGINT)", &[taken(value)])?;
+    }
+    Ok(())
+}
+
+/// Whether an expression is a boolean, as far as its text says.
+fn is_condition(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_condition(inner),
+        Expr::BinaryOp { op, .. } => is_comparison(op) || matches!(op, BinaryOperator::And | BinaryOperator::Or),
+        Expr::Value(ValueWithSpan { value: Value::Boolean(_), .. })
+        | Expr::UnaryOp { op: UnaryOperator::Not, .. }
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsDistinctFrom(_, _)
+        | Expr::IsNotDistinctFrom(_, _)
+        | Expr::InList { .. }
+        | Expr::Between { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. } => true,
+        _ => false,
+    }
+}
+
 fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     let name = function.name.to_string().to_lowercase();
+    if name == "sum" {
+        count_conditions(&mut function.args)?;
+    }
     match (&mut function.args, name.as_str()) {
         (FunctionArguments::Subquery(query), "array") => {
             let refused = || EngineError::Unsupported {

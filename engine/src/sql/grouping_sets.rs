@@ -1,14 +1,16 @@
 //! Grouping sets inside of others, as in `GROUPING SETS (ROLLUP (a, b), CUBE (c))`, and sets of several columns at once, as in
 //! `ROLLUP ((a, b), c)`. The planner knows lists of columns there: here they are written out.
 
-use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value, ValueWithSpan,
+};
 
 /// The most columns of a CUBE that is written out: each doubles its sets.
 const MAX_CUBE: usize = 8;
 
-/// Writes out the sets of a GROUP BY.
-pub(super) fn write_out_sets(groups: &mut GroupByExpr) {
-    let GroupByExpr::Expressions(exprs, _) = groups else { return };
+/// Writes out the sets of a GROUP BY, and the columns that they name by their places.
+pub(super) fn write_out_sets(select: &mut Select) {
+    let GroupByExpr::Expressions(exprs, _) = &mut select.group_by else { return };
     for expr in exprs {
         match expr {
             Expr::GroupingSets(sets) => {
@@ -22,6 +24,26 @@ pub(super) fn write_out_sets(groups: &mut GroupByExpr) {
             }
             _ => {}
         }
+        if let Expr::GroupingSets(sets) | Expr::Rollup(sets) | Expr::Cube(sets) = expr {
+            sets.iter_mut().flatten().for_each(|column| write_out_place(column, &select.projection));
+        }
+    }
+}
+
+/// Puts a column in the place of its number, which the planner knows outside of sets.
+fn write_out_place(column: &mut Expr, projection: &[SelectItem]) {
+    let Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) = column else { return };
+    let place = place.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+    let mut chosen = None;
+    for item in place.and_then(|place| projection.get(..=place)).unwrap_or_default() {
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => chosen = Some(expr),
+            // It stands for an unknown number of columns.
+            _ => return,
+        }
+    }
+    if let Some(chosen) = chosen {
+        *column = chosen.clone();
     }
 }
 

@@ -29,7 +29,9 @@ const OF_ONE_TYPE: [&str; 7] = ["coalesce", "greatest", "least", "nullif", "nvl"
 const OF_DOUBLES: [&str; 1] = ["power"];
 
 /// The aggregates of numbers, and of nothing else.
-const OF_NUMBERS: [&str; 3] = ["sum", "median", "stddev"];
+const OF_NUMBERS: [&str; 2] = ["sum", "stddev"];
+/// The aggregates whose result lies between decimals, and is a double.
+const MIDDLES: [&str; 2] = ["avg", "median"];
 /// The functions whose second argument is a timestamp, also where it is written as a date.
 const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
 
@@ -87,8 +89,8 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
             is_of_one_kind || TO_PLACES.contains(&name) || TO_WHOLE.contains(&name)
         }
-        Expr::WindowFunction(call) => call.fun.name() == "avg",
-        Expr::AggregateFunction(call) => call.func.name() == "avg" || OF_NUMBERS.contains(&call.func.name()),
+        Expr::WindowFunction(call) => MIDDLES.contains(&call.fun.name()),
+        Expr::AggregateFunction(call) => MIDDLES.contains(&call.func.name()) || OF_NUMBERS.contains(&call.func.name()),
         _ => false,
     }
 }
@@ -197,7 +199,7 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             Some(negated) => Transformed::yes(negated),
             None => Transformed::no(Expr::Negative(value)),
         },
-        Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == "avg" => {
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) if MIDDLES.contains(&func.name()) => {
             let mut changed = false;
             for arg in &mut params.args {
                 if arg.get_type(schema).is_ok_and(|found| found.is_decimal() || found.is_null()) {
@@ -207,7 +209,7 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             }
             Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed)
         }
-        Expr::WindowFunction(mut call) if call.fun.name() == "avg" => {
+        Expr::WindowFunction(mut call) if MIDDLES.contains(&call.fun.name()) => {
             let mut changed = false;
             for arg in &mut call.params.args {
                 if arg.get_type(schema).is_ok_and(|found| found.is_decimal()) {
@@ -285,9 +287,10 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
                 .map(|column| {
                     // A null has the type of its column already.
                     let types = values.iter().filter_map(|row| row.get(column)).filter(|value| !is_null(value));
-                    let types: Vec<_> =
-                        types.filter_map(|value| uncast(value, &schema).get_type(&schema).ok()).collect();
-                    meeting_type(&types)
+                    let known = types.clone().filter_map(|value| uncast(value, &schema).get_type(&schema).ok());
+                    let types = types.filter_map(|value| value.get_type(&schema).ok());
+                    meeting_type(&known.collect::<Vec<_>>())
+                        .or_else(|| other_lists(&types.collect::<Vec<_>>(), schema.field(column).data_type()))
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
@@ -329,7 +332,15 @@ pub(super) fn with_written_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn is_double_to_decimal(cast: &Cast, schema: &DFSchema) -> bool {
-    cast.field.data_type().is_decimal() && cast.expr.get_type(schema).is_ok_and(|found| found.is_floating())
+    cast.expr.get_type(schema).is_ok_and(|found| makes_decimals(&found, cast.field.data_type()))
+}
+
+/// Whether a cast makes decimals of doubles, or of those of a list.
+fn makes_decimals(found: &DataType, wanted: &DataType) -> bool {
+    match (found, wanted) {
+        (DataType::List(found), DataType::List(wanted)) => makes_decimals(found.data_type(), wanted.data_type()),
+        (found, wanted) => wanted.is_decimal() && found.is_floating(),
+    }
 }
 
 fn is_null(value: &Expr) -> bool {
@@ -348,7 +359,7 @@ fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => is_date(&found) || matches!(found, DataType::Timestamp(_, _)),
-        wanted => wanted.is_decimal() && found.is_floating(),
+        wanted => makes_decimals(&found, wanted),
     };
     if is_coerced { &cast.expr } else { value }
 }
@@ -468,7 +479,27 @@ fn meeting_type(types: &[DataType]) -> Option<DataType> {
 /// The same of values that are no structures. `is_written`: whether the value at a place is written out and compared.
 fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
     let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
-    float_beside_decimals(types).or_else(|| time_beside_dates(types)).or_else(|| time_of_all_digits(&times))
+    let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
+    plain.or_else(|| time_of_all_digits(&times)).or_else(|| common_list(types))
+}
+
+/// Returns the type of lists whose elements meet in another type than the one that DataFusion takes.
+fn common_list(types: &[DataType]) -> Option<DataType> {
+    let mut elements = Vec::with_capacity(types.len());
+    for found in types {
+        match found {
+            DataType::List(element) => elements.push(element.data_type().clone()),
+            DataType::Null => {}
+            _ => return None,
+        }
+    }
+    plain_meeting_type(&elements, |_| false).map(|element| DataType::new_list(element, true))
+}
+
+/// Returns the one type of the lists of a column, where it is not what the planner took their elements for.
+fn other_lists(types: &[DataType], planned: &DataType) -> Option<DataType> {
+    let first = types.first().filter(|first| matches!(first, DataType::List(_)) && *first != planned)?;
+    types.iter().all(|found| found == first).then(|| first.clone())
 }
 
 /// Returns whether values of a type become those of the type in which they meet others.
@@ -477,6 +508,7 @@ fn gives_way(found: &DataType, common: &DataType) -> bool {
         (DataType::Timestamp(unit, zone), DataType::Timestamp(own, own_zone)) => own < unit && own_zone == zone,
         (DataType::Timestamp(_, _), found) => is_date(found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
+        (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
         _ => found.is_decimal(),
     }
 }

@@ -133,7 +133,8 @@ impl VisitorMut for ShorthandWriter {
             tables.joins.iter_mut().for_each(one_sided);
             asof_joins(tables);
         }
-        write_out_sets(&mut select.group_by);
+        write_out_sets(select);
+        one_group(select);
         grouped_columns(&mut select.group_by);
         if let Err(error) = named_windows(select) {
             return ControlFlow::Break(error);
@@ -326,6 +327,14 @@ fn positional_join(first: &mut TableFactor, joins: Vec<Join>, right: TableFactor
     };
     let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::POSITIONAL))]);
     table_factor(name, Some(vec![side(TableWithJoins { relation, joins }), side(plain(right))]))
+}
+
+/// `GROUP BY ()` makes one group, also where nothing is aggregated.
+fn one_group(select: &mut Select) {
+    let GroupByExpr::Expressions(exprs, _) = &select.group_by else { return };
+    if select.having.is_none() && matches!(exprs.as_slice(), [Expr::Tuple(columns)] if columns.is_empty()) {
+        select.having = Some(Expr::IsNotNull(Box::new(call("count", vec![number("1")]))));
+    }
 }
 
 /// `GROUP BY (a, b)` is `GROUP BY a, b`.

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
-use super::elapsed_times::{may_have_elapsed, with_elapsed_times};
+use super::elapsed_times::{may_have_elapsed, with_elapsed_times, with_sorted_length};
 use super::exact_times::{with_exact_keys, with_exact_times};
 use super::field_access::own_call;
 use super::float_order::{
@@ -44,7 +44,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
-use super::value_casts::{ARROW_CASTS, may_convert, with_conversion, with_normal_form};
+use super::value_casts::{ARROW_CASTS, may_convert, with_bytes, with_conversion, with_normal_form};
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -59,6 +59,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         let (is_compared, is_grouped) = (has_compared_results(&node), groups_doubles(&node));
+        let is_sort = matches!(node, LogicalPlan::Sort(_));
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
@@ -82,6 +83,10 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                 })?;
                 let settled = match is_compared {
                     true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,
+                    false => settled,
+                };
+                let settled = match is_sort {
+                    true => settled.transform_data(|expr| with_sorted_length(expr, &schema))?,
                     false => settled,
                 };
                 Ok(settled.update_data(|expr| name.restore(expr)))
@@ -223,9 +228,14 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; and one that is compared
-/// with a boolean as a boolean, of which DataFusion finds no common type.
+/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits; one that is compared with
+/// bytes as these; and one that is compared with a boolean as a boolean, of which DataFusion finds no common type.
 fn as_time(expr: Expr, compared_with: Option<&DataType>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(data_type) = compared_with
+        && let Some(bytes) = with_bytes(&expr, data_type)?
+    {
+        return Ok(Transformed::yes(bytes));
+    }
     match (text(&expr).map(has_nanoseconds), compared_with) {
         (Some(_), Some(DataType::Boolean)) => {
             Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean))))

@@ -308,7 +308,8 @@ fn with_select_first(items: Vec<Item>, after: &[&str]) -> Vec<Item> {
     let Some(at) = items.iter().position(|item| item.is("select")) else {
         return joined([vec![word("SELECT", span), token(Token::Mul, span)], items]);
     };
-    let end = items.iter().skip(at).position(|item| item.is_any(after)).map_or(items.len(), |index| at + index);
+    let ends = |item: &Item| item.is_any(after) || item.is_token(&Token::SemiColon);
+    let end = items.iter().skip(at).position(ends).map_or(items.len(), |index| at + index);
     joined([items[at..end].to_vec(), items[..at].to_vec(), items[end..].to_vec()])
 }
 
@@ -366,7 +367,9 @@ fn statement_forms(items: Vec<Item>, is_nested: bool) -> Result<Vec<Item>> {
         return Ok(joined([select, items[1..].to_vec()]));
     }
     const BEFORE: [&str; 8] = ["as", "explain", "analyze", "verbose", "describe", "all", "union", "materialized"];
-    let begins = |index: usize| index == 0 || items[index - 1].is_any(&BEFORE);
+    let begins = |index: usize| {
+        index == 0 || items[index - 1].is_any(&BEFORE) || is_behind_with(&items[..index])
+    };
     let found =
         (0..items.len()).find(|index| items[*index].is_any(&["summarize", "pivot", "unpivot"]) && begins(*index));
     let found = found.or_else(|| (is_nested && items.len() > 1 && items[0].is("describe")).then_some(0));
@@ -464,6 +467,8 @@ mod tests {
             ("SUMMARIZE t", "SELECT * FROM summarize((SELECT * FROM t))"),
             ("TABLE t", "SELECT * FROM t"),
             ("SELECT * FROM (FROM t SELECT a WHERE b)", "SELECT * FROM (SELECT a FROM t WHERE b)"),
+            ("FROM t SELECT a;", "SELECT a FROM t"),
+            ("WITH t AS (SELECT 1 AS a) FROM t SELECT a, *;", "WITH t AS (SELECT 1 AS a) SELECT a, * FROM t"),
             ("SELECT * FROM t USING SAMPLE 5%", "SELECT * FROM sample((SELECT * FROM t), 5, 'percent')"),
             ("SELECT * FROM t TABLESAMPLE BERNOULLI (5)", "SELECT * FROM t TABLESAMPLE (5 PERCENT)"),
             ("WITH t AS NOT MATERIALIZED (SELECT 1) SELECT * FROM t", "WITH t AS (SELECT 1) SELECT * FROM t"),

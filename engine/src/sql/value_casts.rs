@@ -11,7 +11,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use super::list_casts::is_list;
 use super::number_types::as_double;
 use crate::error::EngineError;
-use crate::functions::{converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes};
+use crate::functions::{
+    converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes, written_bytes,
+};
 use crate::type_names::sql_name;
 
 /// Functions whose result is a whole number already.
@@ -49,6 +51,9 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     if let Some(normal) = with_normal_form(value, target) {
         return Ok(Transformed::yes(cast_to(normal, target, is_try)));
+    }
+    if let Some(bytes) = with_bytes(value, target)? {
+        return Ok(Transformed::yes(cast_to(bytes, target, is_try)));
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     // What the difference of two dates is made of is a TRY_CAST, which stays.
@@ -143,6 +148,17 @@ fn refusal(from: &DataType, target: &DataType) -> Option<String> {
 pub(super) fn with_normal_form(expr: &Expr, data_type: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) = expr else { return None };
     value.try_as_str().flatten().and_then(|text| normal_form(text, data_type)).map(lit)
+}
+
+/// Returns a literal text as bytes, where it becomes a value of a type of these; `None` for all others. Errors: `invalid_value`.
+pub(super) fn with_bytes(expr: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
+    match expr {
+        Expr::Literal(value, _) if is_bytes(data_type) => match value.try_as_str().flatten() {
+            Some(text) => Ok(Some(lit(ScalarValue::Binary(Some(written_bytes(text)?))))),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
 }
 
 fn cast_to(value: Expr, data_type: &DataType, is_try: bool) -> Expr {

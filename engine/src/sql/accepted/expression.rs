@@ -7,8 +7,8 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CaseWhen, CastFormat, CeilFloorKind, DateTimeField, DuplicateTreatment, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Interval,
-    LambdaFunction, OneOrManyWithParens, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
+    LambdaFunction, OneOrManyWithParens, OrderByExpr, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use super::query::check_sorts;
@@ -315,6 +315,11 @@ fn check_function(function: &Function) -> Result<()> {
             if duplicate_treatment.is_some() && !of_rows {
                 only_rows("DISTINCT")?;
             }
+            refuse_if(
+                matches!(duplicate_treatment, Some(DuplicateTreatment::Distinct)) && counts_all_rows(&lowered),
+                &format!("DISTINCT in {lowered}"),
+                "aggregate the rows of a query: FROM (SELECT DISTINCT a, b FROM t)",
+            )?;
             args.iter().try_for_each(check_argument)?;
             if args.iter().any(is_star) {
                 // The planner makes a constant of the star.
@@ -334,6 +339,12 @@ fn check_function(function: &Function) -> Result<()> {
                     FunctionArgumentClause::OrderBy(sorts) => {
                         ordered = true;
                         check_sorts(sorts)?;
+                        refuse_if(
+                            lowered == "mode" && !is_upwards(args, sorts),
+                            "ORDER BY of mode",
+                            "of values that are as frequent it is the least; for another write \
+                             (SELECT value FROM t GROUP BY value ORDER BY count(*) DESC, min(key) LIMIT 1)",
+                        )?;
                     }
                     FunctionArgumentClause::Limit(_) => {
                         refuse(
@@ -378,6 +389,36 @@ fn check_function(function: &Function) -> Result<()> {
     match over {
         None | Some(WindowType::NamedWindow(_)) => Ok(()),
         Some(WindowType::WindowSpec(spec)) => check_window_spec(spec),
+    }
+}
+
+/// Whether an aggregate would take no notice of DISTINCT.
+fn counts_all_rows(name: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "approx_median",
+        "approx_percentile_cont",
+        "approx_percentile_cont_with_weight",
+        "approx_quantile",
+        "corr",
+        "count_if",
+        "countif",
+        "covar",
+        "covar_pop",
+        "covar_samp",
+        "product",
+        "wavg",
+        "weighted_avg",
+    ];
+    NAMES.contains(&name) || name.starts_with("regr_")
+}
+
+/// Whether an aggregate's one value is what its rows are ordered by, from the least.
+fn is_upwards(args: &[FunctionArg], sorts: &[OrderByExpr]) -> bool {
+    match (args, sorts) {
+        ([FunctionArg::Unnamed(FunctionArgExpr::Expr(value))], [sort]) => {
+            sort.expr == *value && sort.options.asc != Some(false)
+        }
+        _ => false,
     }
 }
 

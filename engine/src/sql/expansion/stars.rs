@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::columns::{is_columns, spelled, without_excluded};
+use super::columns::{spelled, without_excluded};
 use super::{Source, expanded, has_columns};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
@@ -90,10 +90,9 @@ pub(super) fn write_out_stars(select: &mut Select, sources: &[Source], all: bool
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::UnnamedExpr(expr) if has_columns(&expr) => {
-                let is_bare = matches!(&expr, Expr::Function(function) if is_columns(function));
                 for (expr, chosen) in expanded(&expr, sources)? {
-                    let own = sources.get(chosen.index).filter(|_| is_bare).map(|source| source.name.clone());
-                    let name = own.unwrap_or_else(|| expr.to_string().replace('"', ""));
+                    let Some(source) = sources.get(chosen.index) else { continue };
+                    let name = source.name.clone();
                     items.push(SelectItem::ExprWithAlias { expr, alias: names.unique(name) });
                 }
             }

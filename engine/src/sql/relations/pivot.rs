@@ -85,13 +85,17 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
 pub(super) fn plan_factor(
     table: TableFactor,
     aggregates: &[ExprWithAlias],
-    mut columns: Vec<Expr>,
+    columns: Vec<Expr>,
     values: PivotValueSource,
     context: &mut Context<'_>,
 ) -> Result<LogicalPlan> {
     let aggregates = aggregates.iter().map(|one| (one.expr.clone(), one.alias.clone())).collect();
     let PivotValueSource::List(values) = values else { return Err(without_values()) };
-    let (Some(on), true) = (columns.pop(), columns.is_empty()) else { return Err(malformed(USAGE)) };
+    let on = match <[Expr; 1]>::try_from(columns) {
+        Ok([on]) => on,
+        // `FOR (a, b) IN ((1, 'x'), ...)`
+        Err(columns) => Expr::Tuple(columns),
+    };
     let mut column = PivotedColumn { on, values: Vec::new() };
     let (mut pivoted, mut group_by) = (Vec::new(), None);
     for ExprWithAlias { expr, alias } in values {
@@ -136,6 +140,16 @@ impl Pivot {
             return Err(
                 EngineError::Plan { message: format!("PIVOT makes at most {MAX_PIVOT_COLUMNS} columns") }.into()
             );
+        }
+        for column in &self.columns {
+            let is_another_row =
+                |value: &Expr, width: usize| matches!(value, Expr::Tuple(values) if values.len() != width);
+            if let Expr::Tuple(on) = &column.on
+                && column.values.iter().any(|(value, _)| is_another_row(value, on.len()))
+            {
+                let message = format!("each value of a PIVOT on {} columns has as many values in it", on.len());
+                return Err(EngineError::Plan { message }.into());
+            }
         }
         let group_by = match &self.group_by {
             Some(exprs) => exprs.clone(),
@@ -203,7 +217,12 @@ impl Pivot {
                     }
                     let shown = alias.as_ref().map_or_else(|| text_of_value(value), |alias| alias.value.clone());
                     next.shown.push_str(&shown);
-                    next.values.push((column.on.clone(), value.clone()));
+                    match (&column.on, value) {
+                        (Expr::Tuple(on), Expr::Tuple(values)) => {
+                            next.values.extend(on.iter().cloned().zip(values.iter().cloned()));
+                        }
+                        (on, value) => next.values.push((on.clone(), value.clone())),
+                    }
                     longer.push(next);
                 }
             }
@@ -256,6 +275,7 @@ fn text_of_value(value: &Expr) -> String {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text) | Value::Number(text, _), .. }) => {
             text.clone()
         }
+        Expr::Tuple(values) => values.iter().map(text_of_value).collect::<Vec<_>>().join("_"),
         other => other.to_string(),
     }
 }

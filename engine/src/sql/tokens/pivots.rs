@@ -13,9 +13,7 @@ use crate::sql::marks;
 /// `PIVOT t ON a IN (...), b USING aggregates GROUP BY c`.
 pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
     let clauses = Clauses::split(items, &["on", "using", "group", "order", "limit"]);
-    let Some(on) = clauses.get("on") else {
-        return Err(wrong("write PIVOT table ON column [IN (values)] USING aggregate(column) [GROUP BY columns]"));
-    };
+    let Some(on) = clauses.get("on") else { return grouped(&clauses, span) };
     let count = || joined([vec![word("count", span)], vec![parenthesized(vec![token(Token::Mul, span)], span)]]);
     let aggregates = clauses.get("using").map_or_else(count, <[Item]>::to_vec);
     let mut grouped = joined([vec![word("SELECT", span)], aggregates]);
@@ -38,6 +36,19 @@ pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
         }
     }
     Ok(joined([from_call(marks::PIVOT, arguments, span), clauses.tail()]))
+}
+
+/// `PIVOT t USING aggregates GROUP BY c` makes no columns of values: it is a query with groups.
+fn grouped(clauses: &Clauses<'_>, span: Span) -> Result<Vec<Item>> {
+    let by = clauses.get("group").map(|by| by.get(1..).unwrap_or_default());
+    let columns: Vec<&[Item]> = [by, clauses.get("using")].into_iter().flatten().collect();
+    if columns.is_empty() {
+        return Err(wrong("write PIVOT table ON column [IN (values)] USING aggregate(column) [GROUP BY columns]"));
+    }
+    let source = vec![word("FROM", span), parenthesized(source_query(clauses.source, span), span)];
+    let groups = by.map_or_else(Vec::new, |by| joined([vec![word("GROUP", span), word("BY", span)], by.to_vec()]));
+    let selected = columns.join(&token(Token::Comma, span));
+    Ok(joined([vec![word("SELECT", span)], selected, source, groups, clauses.tail()]))
 }
 
 /// Splits `column IN (values)`. Behind operators `IN` is one of them, and the pivot is on true and false: DuckDB takes values
