@@ -8,6 +8,7 @@ mod checked_integers;
 mod checked_sum;
 mod dates;
 mod definition;
+mod distinct_bits;
 mod domains;
 mod elapsed;
 mod embed;
@@ -90,6 +91,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .into_iter()
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
+        .map(distinct_bits::with_distinct_bits)
         .map(|function| ordered_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
