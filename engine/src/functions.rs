@@ -17,6 +17,7 @@ mod extremes;
 mod format;
 mod group_states;
 mod hex;
+mod interval_texts;
 mod intervals;
 mod json;
 mod json_changes;
@@ -66,6 +67,7 @@ pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
+pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
@@ -78,7 +80,7 @@ pub(crate) use text_parts::{REGEXP_REPLACEMENT, number_as_bytes};
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
 pub(crate) use value_conversions::{
     CONVERT_VALUE, conversion_of, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
-    prepared as prepared_for_cast, value_conversion,
+    prepared as prepared_for_cast, types_of_parts, value_conversion,
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
