@@ -48,6 +48,7 @@ mod vectors;
 mod wide_times;
 mod wrapped_aggregates;
 mod wrapped_functions;
+mod years_of_nanoseconds;
 
 use std::sync::{Arc, LazyLock};
 
@@ -119,6 +120,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(null_powers::computed)
+        .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .chain(own_scalar_functions().iter().cloned())
