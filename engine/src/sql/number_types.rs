@@ -422,11 +422,12 @@ fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
         _ => None,
     });
     let times: Vec<_> = times.collect();
-    let (_, zone, _) = times.first()?;
+    // A time without a zone is one of the zone of the others.
+    let zone = times.iter().find_map(|(_, zone, _)| zone.as_ref());
     let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
     let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
-    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest) && times.iter().all(|(_, own, _)| own == zone);
-    is_mixed.then(|| DataType::Timestamp(finest, (*zone).clone()))
+    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest);
+    is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
 }
 
 /// Returns whether an expression is a timestamp as it is written.
@@ -452,7 +453,7 @@ fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) ->
 /// Returns whether values of a type become those of the type in which they meet others.
 fn gives_way(found: &DataType, common: &DataType) -> bool {
     match (common, found) {
-        (DataType::Timestamp(unit, zone), DataType::Timestamp(own, own_zone)) => own < unit && own_zone == zone,
+        (DataType::Timestamp(unit, _), DataType::Timestamp(own, _)) => own < unit,
         (DataType::Timestamp(_, _), found) => is_date(found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         _ => found.is_decimal(),
