@@ -9,15 +9,18 @@ use std::sync::Arc;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Case, Cast, InList, InSubquery, ScalarFunction, SetComparison,
+};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
-    Values, lit,
+    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
+    Union, Values, lit,
 };
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
+use super::in_subqueries::with_values_as;
 use super::struct_types::common_struct;
 use crate::error::EngineError;
 use crate::functions::{QUOTIENT, value_conversion};
@@ -56,7 +59,12 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             };
             is_bitwise(*op) || (meets(*op) && !is_plain(left) && !is_plain(right))
         }
-        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) | Expr::Negative(_) => true,
+        Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::Case(_)
+        | Expr::Negative(_) => true,
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
@@ -116,6 +124,13 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             unified(exprs, true, schema).update_data(|mut exprs| {
                 let expr = exprs.remove(0);
                 Expr::InList(InList::new(Box::new(expr), exprs, negated))
+            })
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => with_queried_values(*expr, subquery, schema)?
+            .update_data(|(expr, subquery)| Expr::InSubquery(InSubquery { expr: Box::new(expr), subquery, negated })),
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+            with_queried_values(*expr, subquery, schema)?.update_data(|(expr, subquery)| {
+                Expr::SetComparison(SetComparison { expr: Box::new(expr), subquery, op, quantifier })
             })
         }
         Expr::Case(case) => with_one_result_type(case, schema),
@@ -493,6 +508,23 @@ fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transform
         }
         None => Transformed::no(exprs),
     }
+}
+
+/// Returns a value and the query with whose values it is compared, with both of the type in which they meet.
+fn with_queried_values(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Result<Transformed<(Expr, Subquery)>> {
+    let queried = subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    let (Ok(sought), Some(queried)) = (met_type(&expr, schema), queried) else {
+        return Ok(Transformed::no((expr, subquery)));
+    };
+    let Some(common) = plain_meeting_type(&[sought.clone(), queried.clone()], |_| false) else {
+        return Ok(Transformed::no((expr, subquery)));
+    };
+    let subquery = match gives_way(&queried, &common) {
+        true => with_values_as(subquery, common.clone())?,
+        false => subquery,
+    };
+    let expr = if gives_way(&sought, &common) { cast(expr, common) } else { expr };
+    Ok(Transformed::yes((expr, subquery)))
 }
 
 /// Returns a CASE whose results are of one type where they are numbers: the type of a CASE is that of its first result until
