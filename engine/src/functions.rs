@@ -8,6 +8,7 @@ mod checked_integers;
 mod checked_sum;
 mod dates;
 mod definition;
+mod distinct_bits;
 mod domains;
 mod elapsed;
 mod embed;
@@ -16,6 +17,7 @@ mod extremes;
 mod format;
 mod group_states;
 mod hex;
+mod interval_texts;
 mod intervals;
 mod json;
 mod json_changes;
@@ -46,6 +48,7 @@ mod vectors;
 mod wide_times;
 mod wrapped_aggregates;
 mod wrapped_functions;
+mod years_of_nanoseconds;
 
 use std::sync::{Arc, LazyLock};
 
@@ -66,6 +69,7 @@ pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
+pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
@@ -78,7 +82,7 @@ pub(crate) use text_parts::{REGEXP_REPLACEMENT, number_as_bytes, written_bytes};
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
 pub(crate) use value_conversions::{
     CONVERT_VALUE, conversion_of, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
-    prepared as prepared_for_cast, value_conversion,
+    prepared as prepared_for_cast, types_of_parts, value_conversion,
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
@@ -91,6 +95,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .into_iter()
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
+        .map(distinct_bits::with_distinct_bits)
         .map(|function| ordered_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
@@ -116,6 +121,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(null_powers::computed)
+        .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .chain(own_scalar_functions().iter().cloned())

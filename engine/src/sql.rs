@@ -49,7 +49,6 @@ mod hybrid_search;
 mod in_subqueries;
 mod inserted_values;
 mod integer_overflow;
-mod interval_texts;
 pub(crate) mod json_columns;
 mod json_operators;
 mod json_records;

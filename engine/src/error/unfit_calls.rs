@@ -40,6 +40,8 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
         "regexp_replace" => "write regexp_replace(text, pattern, replacement, 'g'); it begins at the first character".into(),
         "regexp_instr" => "write strpos(text, regexp_extract(text, pattern))".into(),
         "regexp_extract" => "write regexp_extract(text, pattern, group); without regard to case the pattern begins with (?i)".into(),
+        "contains" if types.starts_with("Map") => "write map_contains(map, key)".into(),
+        "contains" if types.starts_with("List") => "write list_contains(list, value)".into(),
         "to_hex" => "write hex(value), or to_hex of a whole number".into(),
         name if types.contains("BLOB") && PARTS_OF_TEXT.contains(&name) => {
             "bytes are no text: write encode(bytes, 'hex') for their digits, of which two are a byte, and from_hex(text) back"

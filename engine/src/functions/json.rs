@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -407,6 +407,12 @@ fn json_of(array: &ArrayRef, row: usize) -> Result<Value> {
         integer if integer.is_integer() => {
             let one = cast(&array.slice(row, 1), &DataType::Int64)?;
             Value::from(one.as_primitive::<Int64Type>().value(0))
+        }
+        // A whole number has no point; one beyond 64 bits is a double, as JSON's readers take it.
+        DataType::Decimal128(_, 0) => {
+            let value = array.as_primitive::<Decimal128Type>().value(row);
+            let small = i64::try_from(value).map(Number::from).or_else(|_| u64::try_from(value).map(Number::from));
+            small.map_or_else(|_| number(value as f64), Value::Number)
         }
         real if real.is_numeric() => {
             let one = cast(&array.slice(row, 1), &DataType::Float64)?;

@@ -7,7 +7,7 @@ use arrow::array::{
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -128,7 +128,21 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             aliases: &[],
             arguments: 1..=1,
             takes: |types| match types {
+                [DataType::UInt64] => Ok(vec![DataType::UInt64]),
                 [number] if number.is_integer() => Ok(vec![DataType::Int64]),
+                [whole @ DataType::Decimal128(_, 0)] => Ok(vec![whole.clone()]),
+                // The digits of their texts would be taken for those of numbers.
+                [other]
+                    if other.is_numeric()
+                        || other.is_temporal()
+                        || other.is_nested()
+                        || *other == DataType::Boolean =>
+                {
+                    let other = sql_name(other);
+                    Err(unfit(format!(
+                        "hex takes a text, a blob or a whole number, not {other}; cast it to one of these"
+                    )))
+                }
                 [binary @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => {
                     Ok(vec![binary.clone()])
                 }
@@ -345,6 +359,14 @@ fn hex(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
         DataType::Int64 => {
             let numbers = arrays[0].as_primitive::<Int64Type>().iter();
             numbers.map(|number| number.map(|number| format!("{number:X}"))).collect::<StringArray>()
+        }
+        DataType::UInt64 => {
+            let numbers = arrays[0].as_primitive::<UInt64Type>().iter();
+            numbers.map(|number| number.map(|number| format!("{number:X}"))).collect()
+        }
+        DataType::Decimal128(_, _) => {
+            let numbers = arrays[0].as_primitive::<Decimal128Type>().iter();
+            numbers.map(|number| number.map(|number| format!("{number:X}"))).collect()
         }
         DataType::Utf8 => {
             arrays[0].as_string::<i32>().iter().map(|text| text.map(|text| bytes(text.as_bytes()))).collect()

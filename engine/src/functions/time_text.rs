@@ -5,9 +5,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, TimestampMicrosecondType};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, TimeUnit, TimestampMicrosecondType,
+    TimestampNanosecondType,
+};
 use chrono::format::{Fixed, Item, StrftimeItems};
-use chrono::{Datelike, NaiveDateTime, Timelike};
+use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
@@ -57,8 +60,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             // DuckDB takes its arguments in either order.
             takes: |types| match types {
                 [DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, second] if second.is_temporal() => {
-                    Ok(vec![DataType::Utf8, micros()])
+                    Ok(vec![DataType::Utf8, time_type(second)])
                 }
+                [time, _] => Ok(vec![time_type(time), DataType::Utf8]),
                 _ => Ok(vec![micros(), DataType::Utf8]),
             },
             returns: |_| Ok(DataType::Utf8),
@@ -73,6 +77,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             arguments: 2..=2,
             takes: |types| match types {
                 [number, _] if number.is_numeric() => Ok(vec![shown_type(number), DataType::Utf8]),
+                [time, _] => Ok(vec![time_type(time), DataType::Utf8]),
                 _ => Ok(vec![micros(), DataType::Utf8]),
             },
             returns: |_| Ok(DataType::Utf8),
@@ -111,10 +116,22 @@ fn text_and_patterns(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(vec![DataType::Utf8, patterns])
 }
 
+/// Returns the type as which a time is shown. One of nanoseconds stays so: fewer digits would be those of a later time before 1970.
+fn time_type(found: &DataType) -> DataType {
+    match found {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        _ => micros(),
+    }
+}
+
 type Formatter = Box<dyn Fn(&NaiveDateTime) -> Result<String>>;
 
 fn shown(times: &ArrayRef, patterns: &ArrayRef, rows: usize, read: fn(&str) -> Result<Formatter>) -> Result<ArrayRef> {
-    let times = times.as_primitive::<TimestampMicrosecondType>();
+    let nanoseconds = times.as_primitive_opt::<TimestampNanosecondType>();
+    let time = |row: usize| match nanoseconds {
+        Some(times) => Ok(DateTime::from_timestamp_nanos(times.value(row)).naive_utc()),
+        None => moment(times.as_primitive::<TimestampMicrosecondType>().value(row)),
+    };
     let patterns = patterns.as_string::<i32>();
     let mut last: Option<(String, Formatter)> = None;
     let mut values = Vec::with_capacity(rows);
@@ -131,7 +148,7 @@ fn shown(times: &ArrayRef, patterns: &ArrayRef, rows: usize, read: fn(&str) -> R
             last = Some((pattern.to_owned(), read(pattern)?));
         }
         let Some((_, formatter)) = &last else { continue };
-        values.push(Some(formatter(&moment(times.value(row))?)?));
+        values.push(Some(formatter(&time(row)?)?));
     }
     Ok(Arc::new(StringArray::from(values)))
 }

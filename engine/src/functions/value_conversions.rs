@@ -1,7 +1,8 @@
 //! Values that become those of another type, where SQL and Arrow's cast differ: a fraction that becomes an integer is
 //! rounded, half away from zero for decimals and texts and to even for doubles; a number that becomes a timestamp counts
 //! seconds, and none becomes a time; a timestamp of seconds or milliseconds is rounded; a double too large for a REAL is refused; 16 bytes that become text are a UUID; and
-//! texts may have spaces around numbers, decimals exponents, and times no seconds. Casts and writes come here, for values by themselves
+//! texts may have spaces around numbers, decimals exponents, and times no seconds; and what is text inside of lists, structs and maps
+//! has the form of SQL. Casts and writes come here, for values by themselves
 //! and inside of lists, structs and maps.
 
 mod written_values;
@@ -16,7 +17,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options, take};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
+    Date32Type, Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
 };
 use arrow::error::ArrowError;
 use datafusion::error::Result;
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
 use uuid::Uuid;
 
 use super::definition::invalid;
+use super::value_text::{has_form_of_its_own, texts};
 use crate::identifiers::same_name;
 use crate::type_names::sql_name;
 
@@ -133,12 +135,46 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
         (DataType::FixedSizeList(item, size), _) => {
             let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
             let list = array.as_fixed_size_list();
-            let values = prepared(list.values(), to.data_type(), is_try)?;
+            let values = prepared_part(list.values(), to.data_type(), is_try)?;
             let item = as_nullable(item, values.data_type());
             Ok(Arc::new(FixedSizeListArray::try_new(item, *size, values, list.nulls().cloned())?))
         }
         _ => Ok(Arc::clone(array)),
     }
+}
+
+/// Returns parts of values as [`prepared`] does those by themselves.
+fn prepared_part(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let from = array.data_type();
+    if is_shown(from, to) {
+        let texts = texts(array, false).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+        return Ok(Arc::new(texts));
+    }
+    match to {
+        DataType::Timestamp(unit, _) if has_days(from, to) => cast(&ticks_of_days(array, *unit, is_try)?, to),
+        _ => prepared(array, to, is_try),
+    }
+}
+
+/// Returns the ticks of a unit at which dates begin.
+fn ticks_of_days(array: &ArrayRef, unit: TimeUnit, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let in_day = match unit {
+        TimeUnit::Second => 86_400,
+        TimeUnit::Millisecond => 86_400_000,
+        TimeUnit::Microsecond => 86_400_000_000,
+        TimeUnit::Nanosecond => 86_400_000_000_000_i64,
+    };
+    let days = cast(array, &DataType::Date32)?;
+    let ticks = days.as_primitive::<Date32Type>().iter().map(|day| match day {
+        None => Ok(None),
+        Some(day) => match i64::from(day).checked_mul(in_day) {
+            None if !is_try => {
+                Err(ArrowError::CastError("a DATE is out of range of the digits of a TIMESTAMP".to_owned()))
+            }
+            ticks => Ok(ticks),
+        },
+    });
+    Ok(Arc::new(ticks.collect::<Result<Int64Array, ArrowError>>()?))
 }
 
 /// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
@@ -235,7 +271,35 @@ fn list_item(data_type: &DataType) -> Option<&FieldRef> {
 }
 
 fn fields_differ(from: &Field, to: &Field) -> bool {
-    converts_otherwise(from.data_type(), to.data_type())
+    let (from, to) = (from.data_type(), to.data_type());
+    converts_otherwise(from, to) || is_shown(from, to) || has_days(from, to)
+}
+
+/// Returns whether a part of a value becomes a text of another form than Arrow's. By themselves such values go through
+/// `value_text`.
+fn is_shown(from: &DataType, to: &DataType) -> bool {
+    to.is_string() && has_form_of_its_own(from)
+}
+
+/// Returns whether a part of a value is a date that becomes a time: Arrow's cast does not look whether that has room for it.
+/// DataFusion does so for dates by themselves.
+fn has_days(from: &DataType, to: &DataType) -> bool {
+    matches!((from, to), (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, _)))
+}
+
+/// Returns the types of which the parts of a value are and become, where it has any.
+pub(crate) fn types_of_parts<'a>(from: &'a DataType, to: &'a DataType) -> Vec<(&'a DataType, &'a DataType)> {
+    match (from, to) {
+        (DataType::Struct(from), DataType::Struct(to)) => {
+            let pairs = from.iter().enumerate();
+            pairs.filter_map(|(at, field)| Some((field.data_type(), counterpart(from, at, to)?.data_type()))).collect()
+        }
+        (DataType::Map(from, _), DataType::Map(to, _)) => vec![(from.data_type(), to.data_type())],
+        (from, to) => match (list_item(from), list_item(to)) {
+            (Some(from), Some(to)) => vec![(from.data_type(), to.data_type())],
+            _ => Vec::new(),
+        },
+    }
 }
 
 /// Whether two fields have one name, spelled otherwise.
@@ -266,7 +330,7 @@ fn prepared_list<O: OffsetSizeTrait>(
 ) -> Result<ArrayRef, ArrowError> {
     let Some(to) = list_item(to) else { return Ok(Arc::clone(array)) };
     let list = array.as_list::<O>();
-    let values = prepared(list.values(), to.data_type(), is_try)?;
+    let values = prepared_part(list.values(), to.data_type(), is_try)?;
     let item = as_nullable(item, values.data_type());
     Ok(Arc::new(GenericListArray::<O>::try_new(item, list.offsets().clone(), values, list.nulls().cloned())?))
 }
@@ -281,7 +345,7 @@ fn vectors<O: OffsetSizeTrait>(
     let lists = array.as_list::<O>();
     let wanted = usize::try_from(length).unwrap_or_default();
     let as_vectors = |values: &ArrayRef, nulls: Option<NullBuffer>| -> Result<ArrayRef, ArrowError> {
-        let values = prepared(values, item.data_type(), is_try)?;
+        let values = prepared_part(values, item.data_type(), is_try)?;
         let item = as_nullable(item, values.data_type());
         Ok(Arc::new(FixedSizeListArray::try_new(item, length, values, nulls)?))
     };
@@ -317,7 +381,7 @@ fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool
     for (at, (field, column)) in from.iter().zip(array.columns()).enumerate() {
         let counterpart = counterpart(from, at, to);
         let column = match counterpart {
-            Some(to) => prepared(column, to.data_type(), is_try)?,
+            Some(to) => prepared_part(column, to.data_type(), is_try)?,
             None => Arc::clone(column),
         };
         let is_nullable = field.is_nullable() || column.null_count() > 0;
@@ -448,7 +512,7 @@ impl ScalarUDFImpl for ConvertValue {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [array] = arrays.as_slice() else { return Err(invalid("one value is converted".into())) };
-        let prepared = prepared(array, &self.target, self.is_try)?;
+        let prepared = prepared_part(array, &self.target, self.is_try)?;
         ColumnarValue::Array(prepared).cast_to(&self.target, Some(&options(self.is_try)))
     }
 }

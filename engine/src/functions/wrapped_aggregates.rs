@@ -28,6 +28,11 @@ pub(crate) trait AggregateOverride: Debug + Clone + Eq + Hash + Send + Sync + 's
         inner.accumulator(args)
     }
 
+    /// Returns whether there is an accumulator of groups.
+    fn has_groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> bool {
+        inner.groups_accumulator_supported(args)
+    }
+
     /// Makes the accumulator of groups.
     fn groups_accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         inner.create_groups_accumulator(args)
@@ -122,7 +127,7 @@ impl<O: AggregateOverride> AggregateUDFImpl for WrappedAggregate<O> {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
+        self.otherwise.has_groups_accumulator(&self.inner, args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {

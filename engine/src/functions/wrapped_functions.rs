@@ -49,6 +49,17 @@ pub(crate) trait FunctionOverride: Debug + Clone + Eq + Hash + Send + Sync + 'st
         inner.simplify(args, info)
     }
 
+    /// Returns between which arguments a call has a value.
+    fn preimage(
+        &self,
+        inner: &ScalarUDF,
+        args: &[Expr],
+        value: &Expr,
+        info: &SimplifyContext,
+    ) -> Result<PreimageResult> {
+        inner.preimage(args, value, info)
+    }
+
     /// Computes a call.
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         inner.invoke_with_args(args)
@@ -124,7 +135,7 @@ impl<O: FunctionOverride> ScalarUDFImpl for WrappedFunction<O> {
     }
 
     fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
-        self.inner.preimage(args, lit_expr, info)
+        self.otherwise.preimage(&self.inner, args, lit_expr, info)
     }
 
     fn short_circuits(&self) -> bool {

@@ -1,12 +1,14 @@
 //! Window functions with bounds around them: the query's interrupt is looked at while they compute the rows of a batch, and
 //! what they make is charged to the query's memory ([`WindowMemory`](crate::limits::WindowMemory)).
 //!
-//! An aggregate that cannot take rows out again is computed anew for each row of a sliding frame.
+//! An aggregate that cannot take rows out again is computed anew for each row of a sliding frame, and one that loses digits by it is put
+//! together of states.
 
 mod accumulator;
 mod emptied;
 mod evaluator;
 mod known_values;
+mod merged;
 mod nth_values;
 mod shifts;
 
@@ -34,6 +36,7 @@ use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulat
 use emptied::emptied;
 use evaluator::GovernedEvaluator;
 use known_values::{FrameEnd, KnownValue};
+use merged::{MergedAccumulator, subtracts};
 use nth_values::NthValue;
 use shifts::{Shift, has_computed_arguments};
 
@@ -131,6 +134,10 @@ impl AggregateOverride for WindowBounds {
 
     fn sliding_accumulator(&self, inner: &Arc<AggregateUDF>, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let args = OwnedAccumulatorArgs::from_args(&args);
+        if subtracts(inner) {
+            let merged = MergedAccumulator::new(Arc::clone(inner), args.clone())?;
+            return Ok(self.around(inner.name(), args.returned(), Box::new(merged)));
+        }
         let accumulator: Box<dyn Accumulator> = match inner.create_sliding_accumulator(args.borrowed()) {
             Ok(sliding) if sliding.supports_retract_batch() => emptied(inner, &args, sliding),
             Ok(_) | Err(_) => Box::new(RecomputedAccumulator::new(Arc::clone(inner), args.clone())?),

@@ -1,5 +1,6 @@
 //! A date and an interval with hours are a time, so are a date and a time of day, and between two dates lie days, as in
-//! PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses the hours, and its difference a duration.
+//! PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses the hours, and its difference a duration. Its sum of a time of
+//! seconds or milliseconds and an interval has no more digits than the time.
 
 use std::sync::{Arc, LazyLock};
 
@@ -44,7 +45,37 @@ impl ExprPlanner for DateArithmetic {
             true if is_date(&right, schema) && has_hours(&left, schema) => (left, as_time(right)),
             _ => (left, right),
         };
+        let (left_type, right_type) = match is_sum {
+            true => (type_with_digits(&left, &right, schema), type_with_digits(&right, &left, schema)),
+            false => (None, None),
+        };
+        let (left, right) = (as_type(left, left_type), as_type(right, right_type));
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+/// Returns the type in which a time of seconds or milliseconds has the digits of an interval beside it; `None` where it has them,
+/// or nothing beside it is one.
+fn type_with_digits(time: &Expr, interval: &Expr, schema: &DFSchema) -> Option<DataType> {
+    let Ok(DataType::Timestamp(unit, zone)) = time.get_type(schema) else { return None };
+    let tick = match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond | TimeUnit::Nanosecond => return None,
+    };
+    let has_digits = match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => {
+            IntervalMonthDayNanoType::to_parts(*interval).2 % tick == 0
+        }
+        other => !matches!(other.get_type(schema), Ok(DataType::Interval(_))),
+    };
+    (!has_digits).then_some(DataType::Timestamp(TimeUnit::Microsecond, zone))
+}
+
+fn as_type(value: Expr, wanted: Option<DataType>) -> Expr {
+    match wanted {
+        Some(wanted) => Expr::Cast(Cast::new(Box::new(value), wanted)),
+        None => value,
     }
 }
 

@@ -8,13 +8,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::collations::is_comparison;
 use super::function_forms::parsed_form;
-use super::interval_texts::with_units;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
 use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window};
 use crate::error::{EngineError, Result};
+use crate::functions::with_units;
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
 pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {

@@ -402,9 +402,10 @@ fn date_trunc(part: &Expr, time: &Expr) -> Result<Option<Expr>> {
     let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(part), .. }) = part else { return Ok(None) };
     match part.to_lowercase().as_str() {
         "decade" | "decades" => {
-            let meaning =
-                "CAST(make_date(CAST(floor(date_part('year', $1) / 10.0e0) * 10 AS INTEGER), 1, 1) AS TIMESTAMP)";
-            Ok(Some(filled(parse(meaning)?, std::slice::from_ref(time))))
+            // An interval has none here, as it has no other part.
+            let meaning = "date_trunc('year', $1) - CAST(CAST((CAST(date_part('year', $1) AS BIGINT) % 10 + 10) % 10 AS \
+                           VARCHAR) || ' years' AS INTERVAL)";
+            Ok(Some(Expr::Nested(Box::new(filled(parse(meaning)?, std::slice::from_ref(time))))))
         }
         "century" | "centuries" | "millennium" | "millennia" => Err(EngineError::Unsupported {
             what: format!("date_trunc of a {part}"),

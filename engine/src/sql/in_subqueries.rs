@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{Cast, InSubquery};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+};
 
 use super::lifted_subqueries::with_lifted_values;
 use super::set_comparisons::membership;
@@ -125,12 +128,17 @@ fn with_common_type(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
         }
         _ => None,
     };
-    let column = values.columns().into_iter().next();
-    let (Some(common), Some(column)) = (common, column) else {
+    let Some(common) = common else {
         return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })));
     };
-    let value = Expr::Cast(Cast::new(Box::new(Expr::Column(column)), common)).alias(FOUND);
-    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?.build()?;
-    let subquery = subquery.with_plan(Arc::new(plan));
+    let subquery = with_values_as(subquery, common)?;
     Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+}
+
+/// Returns a query of one column with its values as those of a type.
+pub(super) fn with_values_as(subquery: Subquery, wanted: DataType) -> Result<Subquery> {
+    let column = Column::from(subquery.subquery.schema().qualified_field(0));
+    let value = Expr::Cast(Cast::new(Box::new(Expr::Column(column)), wanted)).alias(FOUND);
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?.build()?;
+    Ok(subquery.with_plan(Arc::new(plan)))
 }

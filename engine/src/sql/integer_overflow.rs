@@ -57,7 +57,8 @@ pub(super) fn with_checked_integers(expr: Expr, schema: &DFSchema) -> Result<Tra
                 WindowFunctionDefinition::WindowUDF(_) => return Ok(Transformed::no(Expr::WindowFunction(call))),
             };
             let is_wider = sums_up(function) && widen_decimals(&mut call.params.args, schema);
-            let is_checked = is_sum(function) && needs_checked_sum(&call.params.args, schema);
+            // DataFusion 54's sum of distinct values of a sliding window takes a null for a zero.
+            let is_checked = is_sum(function) && (call.params.distinct || needs_checked_sum(&call.params.args, schema));
             if is_checked {
                 call.fun = WindowFunctionDefinition::AggregateUDF(checked_sum());
             }

@@ -9,15 +9,18 @@ use std::sync::Arc;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, Case, Cast, InList, ScalarFunction};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Case, Cast, InList, InSubquery, ScalarFunction, SetComparison,
+};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union,
-    Values, lit,
+    Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
+    Union, Values, lit,
 };
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
+use super::in_subqueries::with_values_as;
 use super::struct_types::common_struct;
 use crate::error::EngineError;
 use crate::functions::{QUOTIENT, value_conversion};
@@ -83,7 +86,12 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             };
             is_bitwise(*op) || (meets(*op) && !is_plain(left) && !is_plain(right))
         }
-        Expr::Between(_) | Expr::InList(_) | Expr::Case(_) | Expr::Negative(_) => true,
+        Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_)
+        | Expr::Case(_)
+        | Expr::Negative(_) => true,
         Expr::ScalarFunction(call) => {
             let name = call.name();
             let is_of_one_kind = OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || OF_TIMES.contains(&name);
@@ -143,6 +151,13 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             unified(exprs, true, schema).update_data(|mut exprs| {
                 let expr = exprs.remove(0);
                 Expr::InList(InList::new(Box::new(expr), exprs, negated))
+            })
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => with_queried_values(*expr, subquery, schema)?
+            .update_data(|(expr, subquery)| Expr::InSubquery(InSubquery { expr: Box::new(expr), subquery, negated })),
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+            with_queried_values(*expr, subquery, schema)?.update_data(|(expr, subquery)| {
+                Expr::SetComparison(SetComparison { expr: Box::new(expr), subquery, op, quantifier })
             })
         }
         Expr::Case(case) => with_one_result_type(case, schema),
@@ -455,11 +470,12 @@ fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
         _ => None,
     });
     let times: Vec<_> = times.collect();
-    let (_, zone, _) = times.first()?;
+    // A time without a zone is one of the zone of the others.
+    let zone = times.iter().find_map(|(_, zone, _)| zone.as_ref());
     let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
     let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
-    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest) && times.iter().all(|(_, own, _)| own == zone);
-    is_mixed.then(|| DataType::Timestamp(finest, (*zone).clone()))
+    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest);
+    is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
 }
 
 /// Returns whether an expression is a timestamp as it is written.
@@ -505,7 +521,7 @@ fn other_lists(types: &[DataType], planned: &DataType) -> Option<DataType> {
 /// Returns whether values of a type become those of the type in which they meet others.
 fn gives_way(found: &DataType, common: &DataType) -> bool {
     match (common, found) {
-        (DataType::Timestamp(unit, zone), DataType::Timestamp(own, own_zone)) => own < unit && own_zone == zone,
+        (DataType::Timestamp(unit, _), DataType::Timestamp(own, _)) => own < unit,
         (DataType::Timestamp(_, _), found) => is_date(found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
@@ -546,6 +562,23 @@ fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transform
         }
         None => Transformed::no(exprs),
     }
+}
+
+/// Returns a value and the query with whose values it is compared, with both of the type in which they meet.
+fn with_queried_values(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Result<Transformed<(Expr, Subquery)>> {
+    let queried = subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    let (Ok(sought), Some(queried)) = (met_type(&expr, schema), queried) else {
+        return Ok(Transformed::no((expr, subquery)));
+    };
+    let Some(common) = plain_meeting_type(&[sought.clone(), queried.clone()], |_| false) else {
+        return Ok(Transformed::no((expr, subquery)));
+    };
+    let subquery = match gives_way(&queried, &common) {
+        true => with_values_as(subquery, common.clone())?,
+        false => subquery,
+    };
+    let expr = if gives_way(&sought, &common) { cast(expr, common) } else { expr };
+    Ok(Transformed::yes((expr, subquery)))
 }
 
 /// Returns a CASE whose results are of one type where they are numbers: the type of a CASE is that of its first result until

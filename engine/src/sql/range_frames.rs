@@ -1,5 +1,5 @@
 //! Frames of windows by distances, `RANGE BETWEEN 1 PRECEDING AND CURRENT ROW`: what offsets mean beside dates, and what is refused
-//! because it would be answered wrong.
+//! because it would be answered wrong. A RANGE without distances, which a window with ORDER BY has by default, is over values of any type.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -20,6 +20,11 @@ pub(super) fn with_days(mut call: Box<WindowFunction>, schema: &DFSchema) -> Res
     let (WindowFrameUnits::Range, Some(order)) = (frame.units, order) else {
         return Ok(Transformed::no(Expr::WindowFunction(call)));
     };
+    let has_distance = |bound: &WindowFrameBound| !bound.is_unbounded() && *bound != WindowFrameBound::CurrentRow;
+    if !has_distance(&frame.start_bound) && !has_distance(&frame.end_bound) && is_refused_by_coercion(&order) {
+        *frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, frame.start_bound.clone(), frame.end_bound.clone());
+        return Ok(Transformed::yes(Expr::WindowFunction(call)));
+    }
     if matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) && is_beside_row(frame) {
         let error = EngineError::Unsupported {
             what: "an aggregate over a RANGE that begins and ends on one side of the row".to_owned(),
@@ -68,6 +73,27 @@ fn is_beside_row(frame: &WindowFrame) -> bool {
     };
     // A null is UNBOUNDED.
     !far.is_null() && !near.is_null() && !is_zero(near)
+}
+
+/// Returns whether DataFusion's type coercion fails at a RANGE over values of a type, even where no bound has a distance. Such a
+/// frame has the same rows as one of GROUPS.
+fn is_refused_by_coercion(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_refused_by_coercion(value),
+        DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Interval(_)
+        | DataType::Duration(_)
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+        | DataType::Struct(_)
+        | DataType::Map(_, _)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns what to write in the place of a frame with distances between values of a type that has none here.

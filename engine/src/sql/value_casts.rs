@@ -12,7 +12,8 @@ use super::list_casts::is_list;
 use super::number_types::as_double;
 use crate::error::EngineError;
 use crate::functions::{
-    converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes, written_bytes,
+    converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes, types_of_parts,
+    value_conversion, written_bytes,
 };
 use crate::type_names::sql_name;
 
@@ -57,16 +58,13 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     // What the difference of two dates is made of is a TRY_CAST, which stays.
-    if !is_try && matches!(from, DataType::Date32 | DataType::Date64) && target.is_numeric() {
-        let to = sql_name(target);
-        let message = format!(
-            "DATE is not cast to {to}; write date_diff('day', DATE '1970-01-01', date), or \
-             CAST(strftime(date, '%Y%m%d') AS {to})"
-        );
+    let as_number = if is_try { None } else { date_as_number(&from, target) };
+    if let Some(message) = as_number.or_else(|| refusal(&from, target)).or_else(|| refusal_of_parts(&from, target)) {
         return Err(EngineError::Plan { message }.into());
     }
-    if let Some(message) = refusal(&from, target) {
-        return Err(EngineError::Plan { message }.into());
+    // Arrow's has an error where a date is out of range.
+    if is_try && matches!((&from, target), (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, _))) {
+        return Ok(Transformed::yes(value_conversion(target, true).call(vec![value.as_ref().clone()])));
     }
     // Arrow has no cast between these two.
     if from == DataType::Boolean && target.is_decimal() {
@@ -121,6 +119,24 @@ fn vectors_of_lists(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Op
     (is_of_lists && is_to_vectors).then(|| converted(value.clone(), &from, &target, call.name() != ARROW_CASTS[0]))
 }
 
+/// Returns why a cast of a date to a number is refused; `None` for any other.
+fn date_as_number(from: &DataType, target: &DataType) -> Option<String> {
+    let to = sql_name(target);
+    (matches!(from, DataType::Date32 | DataType::Date64) && target.is_numeric()).then(|| {
+        format!(
+            "DATE is not cast to {to}; write date_diff('day', DATE '1970-01-01', date), or \
+             CAST(strftime(date, '%Y%m%d') AS {to})"
+        )
+    })
+}
+
+/// Returns why a cast is refused by what is inside of lists, structs and maps; `None` for any other.
+fn refusal_of_parts(from: &DataType, target: &DataType) -> Option<String> {
+    types_of_parts(from, target).into_iter().find_map(|(from, target)| {
+        date_as_number(from, target).or_else(|| refusal(from, target)).or_else(|| refusal_of_parts(from, target))
+    })
+}
+
 /// Returns why a cast is refused that Arrow does and SQL does not; `None` for any other.
 fn refusal(from: &DataType, target: &DataType) -> Option<String> {
     let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
@@ -136,6 +152,10 @@ fn refusal(from: &DataType, target: &DataType) -> Option<String> {
             sql_name(from),
             sql_name(target)
         )),
+        // Arrow's is in the unit of the time of day.
+        (DataType::Time32(_) | DataType::Time64(_), target) if target.is_numeric() => {
+            Some(format!("TIME is not cast to {}; write epoch(time)", sql_name(target)))
+        }
         (from, target) if from.is_numeric() && is_bytes(target) => Some(number_as_bytes(from)),
         (from, target) if (from.is_nested() && is_plain(target)) || (is_plain(from) && target.is_nested()) => {
             Some(format!("{} is not cast to {}", sql_name(from), sql_name(target)))

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use arrow::datatypes::DataType;
 use chrono::{Datelike, NaiveDate};
 
+use crate::functions::with_units;
+
 /// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
 /// fractions (rounded half away from zero), decimals without exponents, timestamps with seconds. `None` where it has that form, or is no such value.
 pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
@@ -27,7 +29,7 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         }
         // A number by itself counts seconds; Arrow takes it for months.
         DataType::Interval(_) if is_plain_number(trimmed) => format!("{trimmed} seconds"),
-        DataType::Interval(_) => trimmed.to_owned(),
+        DataType::Interval(_) => with_units(trimmed).unwrap_or_else(|| trimmed.to_owned()),
         number if number.is_numeric() => trimmed.to_owned(),
         _ => return None,
     };

@@ -1,5 +1,5 @@
-//! Aggregates over a sliding window that all values have left. DataFusion 54 keeps the last minimum then, has a zero for `bit_xor`, and
-//! divides by the number of rows, of which variances stay NaN from there on. They begin anew.
+//! Aggregates over a sliding window that all values have left. DataFusion 54 keeps the last minimum then, and has a zero for
+//! `bit_xor`. They begin anew.
 
 use std::sync::Arc;
 
@@ -12,25 +12,7 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF};
 use super::accumulator::OwnedAccumulatorArgs;
 
 /// The aggregates of values that are not null, of which something stays behind.
-const REMEMBERING: [&str; 17] = [
-    "min",
-    "bit_xor",
-    "var",
-    "var_pop",
-    "stddev",
-    "stddev_pop",
-    "covar_samp",
-    "covar_pop",
-    "corr",
-    "regr_slope",
-    "regr_intercept",
-    "regr_r2",
-    "regr_avgx",
-    "regr_avgy",
-    "regr_sxx",
-    "regr_syy",
-    "regr_sxy",
-];
+const REMEMBERING: [&str; 2] = ["min", "bit_xor"];
 
 /// An accumulator that begins anew where no value is left in its window.
 #[derive(Debug)]

@@ -41,7 +41,12 @@ const SCALAR: &[(&str, usize, &str)] = &[
         "CAST(CASE WHEN date_part('year', $1) > 0 THEN ceil(date_part('year', $1) / 100.0e0) \
          ELSE floor((date_part('year', $1) - 1) / 100.0e0) END AS BIGINT)",
     ),
-    ("millennium", 1, "CAST(ceil(date_part('year', $1) / 1000.0e0) AS BIGINT)"),
+    (
+        "millennium",
+        1,
+        "CAST(CASE WHEN date_part('year', $1) > 0 THEN ceil(date_part('year', $1) / 1000.0e0) \
+         ELSE floor((date_part('year', $1) - 1) / 1000.0e0) END AS BIGINT)",
+    ),
     ("isoyear", 1, "CAST(strftime($1, '%G') AS BIGINT)"),
     ("yearweek", 1, "CAST(strftime($1, '%G%V') AS BIGINT)"),
     ("nanosecond", 1, "CAST(date_part('nanosecond', $1) AS BIGINT)"),
@@ -292,10 +297,10 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
     (
         "skewness",
         1,
-        "CASE WHEN count($1) > 2 THEN sqrt(CAST(count($1) AS DOUBLE) * (CAST(count($1) AS DOUBLE) - 1)) / \
-         (CAST(count($1) AS DOUBLE) - 2) * (avg(power(CAST($1 AS DOUBLE), 3)) - 3.0e0 * avg(power(CAST($1 \
+        "CASE WHEN count($1) > 2 AND var_pop($1) <> 0 THEN sqrt(CAST(count($1) AS DOUBLE) * (CAST(count($1) AS DOUBLE) - \
+         1)) / (CAST(count($1) AS DOUBLE) - 2) * (avg(power(CAST($1 AS DOUBLE), 3)) - 3.0e0 * avg(power(CAST($1 \
          AS DOUBLE), 2)) * avg(CAST($1 AS DOUBLE)) + 2.0e0 * power(avg(CAST($1 AS DOUBLE)), 3)) / \
-         power(var_pop($1), 1.5e0) END",
+         power(var_pop($1), 1.5e0) WHEN count($1) > 2 THEN CAST('NaN' AS DOUBLE) END",
     ),
     (
         "kurtosis",

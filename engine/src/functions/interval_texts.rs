@@ -1,8 +1,8 @@
 //! Texts of intervals as PostgreSQL and DuckDB write them: `3 days 04:05:06`, `-04:05:06.789`, `1 day ago`, `3 quarters`, and as
 //! SQL and ISO 8601 do: `1-2`, `3 4:05:06`, `P1Y2M3DT4H5M6S`.
 
-/// Returns the text with numbers and units only, which DataFusion reads; `None` where it has nothing else.
-pub(super) fn with_units(text: &str) -> Option<String> {
+/// Returns the text with numbers and units only, which Arrow reads; `None` where it has nothing else.
+pub(crate) fn with_units(text: &str) -> Option<String> {
     if let Some(parts) = iso_parts(text.trim()) {
         return Some(written(parts, 1.0));
     }
