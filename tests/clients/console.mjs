@@ -98,6 +98,19 @@ await page.keyboard.press("ControlOrMeta+Enter");
 await page.getByRole("button", { name: "Write carrier and run" }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
 assert.equal(await page.locator(".query-view .cm-content").innerText(), "/* carier */ SELECT 'carier', carrier FROM flights LIMIT 1 -- carier");
+// Of several statements that at the cursor runs, is mended, and is explained.
+await write("SELECT 'one;' AS a;\n\n-- the second\nSELECT carier FROM flights LIMIT 2;\n");
+await page.keyboard.press("ArrowUp");
+await page.getByRole("button", { name: /^Run/ }).click();
+await page.getByRole("button", { name: "Write carrier and run" }).click();
+await page.locator('.status[data-outcome="done"]', { hasText: "2 rows" }).waitFor();
+await page.keyboard.press("ControlOrMeta+Home");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.locator(".status", { hasText: "SELECT 'one;' AS a" }).waitFor();
+assert.deepEqual(await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts(), ["one;"]);
+await page.getByRole("button", { name: "Plan", exact: true }).click();
+await shown(".plan-node");
+assert.equal(await page.locator(".plan", { hasText: "carrier" }).count(), 0);
 await page.getByRole("button", { name: "+ KQL" }).click();
 await write("flights | sumarize count()");
 await page.keyboard.press("ControlOrMeta+Enter");
@@ -434,6 +447,9 @@ await page.getByRole("button", { name: "New question" }).click();
 await page.getByRole("textbox", { name: "Question" }).fill("wait");
 await page.keyboard.press("Enter");
 await page.getByText("Wait", { exact: true }).waitFor();
+// A page that is loaded anew goes on with the answer that was on its way.
+await page.reload();
+await page.locator('.run[data-outcome="running"]').getByText("Wait", { exact: true }).waitFor();
 // Another window that shows it sees how it ends.
 const elsewhere = await context.newPage();
 if (token !== "") await elsewhere.addInitScript((known) => sessionStorage.setItem("querent.token", known), token);

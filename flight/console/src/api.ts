@@ -36,6 +36,20 @@ export function isTokenRemembered(): boolean {
 /** Its methods throw a `QuerentError` unless the server answers with success. */
 export const client = new QuerentClient("", { fetch: send });
 
+/** The same with a key for each request: a run that is begun with one goes on when this page is left or loaded anew. */
+export const runClient = new QuerentClient("", {
+  fetch: (address, init = {}) => {
+    const headers = new Headers(init.headers);
+    headers.set("idempotency-key", `console-${randomId()}`);
+    return send(address, { ...init, headers });
+  },
+});
+
+/** Pages without TLS have no `crypto.randomUUID`. */
+export function randomId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Sends a request with the token that the person gave, and notices where one is wanted. */
 async function send(address: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);

@@ -3,7 +3,7 @@ import type {
   CallOptions, GetAgentRunsAnswer, GetAgentRunsRunIdAnswer, PostAgentRunsRunIdApprovalsInput, QuerentError, ServerEvent,
 } from "querent-client";
 
-import { asFailure, client, isAbort } from "../api";
+import { asFailure, client, isAbort, randomId, runClient } from "../api";
 import { Cell, storedCell } from "../cell";
 import { database } from "../preferences";
 import { type ApprovalState, type AskRun, decided, fold, newRun } from "./run";
@@ -34,7 +34,7 @@ export async function ask(question: string): Promise<boolean> {
   const body = {
     question, database: database.value, include_thinking: withThinking.value, session_id: sessionId, approvals: true,
   };
-  return stream(newRun(question, sessionId), (options) => client.postAgentAsk({ body }, options));
+  return stream(newRun(question, sessionId), (options) => runClient.postAgentAsk({ body }, options));
 }
 
 /** A decision on a call of a paused run. */
@@ -47,7 +47,7 @@ export async function decide(paused: AskRun, verdicts: Verdict[]): Promise<void>
   stopReplay();
   const next = { ...newRun(paused.question, paused.sessionId), continues: run_id };
   const states = new Map(verdicts.map((one): [string, ApprovalState] => [one.approval_id, one.approve ? "approved" : "denied"]));
-  const send = (options: CallOptions) => client.postAgentRunsRunIdApprovals({ run_id, body: { decisions: verdicts } }, options);
+  const send = (options: CallOptions) => runClient.postAgentRunsRunIdApprovals({ run_id, body: { decisions: verdicts } }, options);
   const isTaken = await stream(next, send, () =>
     thread.update((runs) => runs.map((run) => (run.id === run_id ? decided(run, states) : run))));
   // Somebody else, or another tab, may have been faster.
@@ -59,6 +59,7 @@ async function stream(
   begun: AskRun, send: (options: CallOptions) => AsyncIterable<ServerEvent>, onStarted: () => void = () => undefined,
 ): Promise<boolean> {
   let run = begun;
+  let lastEvent = "";
   askFailure.set(null);
   thread.update((runs) => [...runs, run]);
   const show = (next: AskRun) => {
@@ -67,13 +68,27 @@ async function stream(
     // Another conversation may have been opened meanwhile; the run goes on without being shown.
     thread.update((runs) => runs.map((one) => (one === shown ? next : one)));
   };
-  abort = new AbortController();
-  try {
-    for await (const event of send({ signal: abort.signal })) {
+  const read = async (events: AsyncIterable<ServerEvent>) => {
+    for await (const event of events) {
+      lastEvent = event.id ?? lastEvent;
       show(fold(run, event));
       if (event.event !== "run_started" || !run.id) continue;
-      history.replaceState(null, "", `#/ask/run/${run.id}`);
+      if (thread.value.includes(run)) history.replaceState(null, "", `#/ask/run/${run.id}`);
       onStarted();
+    }
+  };
+  const mine = new AbortController();
+  abort = mine;
+  try {
+    await read(send({ signal: mine.signal })).catch((error: unknown) => {
+      if (run.id === null || asFailure(error).code !== "connection_lost") throw error;
+    });
+    // The run goes on when its connection breaks off; what has happened since is there to be read.
+    for (const wait of READ_AGAIN_AFTER) {
+      if (run.outcome !== "running" || run.id === null) break;
+      await new Promise((resume) => setTimeout(resume, wait));
+      await read(client.getAgentRunsRunIdEvents({ run_id: run.id, "Last-Event-ID": lastEvent }, { signal: mine.signal }))
+        .catch((error: unknown) => { if (isAbort(error)) throw error; });
     }
     if (run.outcome === "running") show(failed(run, "stream_ended", "The server stopped before the answer was whole."));
   } catch (error) {
@@ -81,16 +96,17 @@ async function stream(
     if (run.id === null && !isAbort(error)) {
       thread.update((runs) => runs.filter((one) => one !== run));
       askFailure.set(failure);
-    } else if (failure.code === "connection_lost") {
-      show(failed(run, "stream_ended", "The server stopped before the answer was whole."));
     } else {
       show(failed(run, isAbort(error) ? "cancelled" : failure.code, isAbort(error) ? "The question was cancelled." : failure.message));
     }
   }
-  abort = null;
+  if (abort === mine) abort = null;
   readPastRuns().catch(() => undefined);
   return run.id !== null;
 }
+
+/** How long to wait before a run whose connection broke off is read on, in milliseconds. */
+const READ_AGAIN_AFTER = [300, 1000, 2000, 4000];
 
 /** Reads what was decided on the calls of a run that is shown. */
 async function readDecisions(id: string): Promise<void> {
@@ -102,11 +118,12 @@ async function readDecisions(id: string): Promise<void> {
 /** Stops the run that goes on: by its id, so that its stream ends as it should. */
 export async function cancel(): Promise<void> {
   const running = thread.value.at(-1);
-  if (!running?.id) return abort?.abort();
+  const reading = abort;
+  if (!running?.id) return reading?.abort();
   try {
     await client.postAgentRunsRunIdCancel({ run_id: running.id });
   } catch {
-    abort?.abort();
+    reading?.abort();
   }
 }
 
@@ -126,6 +143,12 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
     return;
   }
   if (turn !== replay) return;
+  if (stored.status === "running") {
+    // It was begun in another window, or before this page was loaded.
+    thread.set([]);
+    await stream(newRun(stored.question, null), (options) => client.getAgentRunsRunIdEvents({ run_id: id }, options));
+    return;
+  }
   let run: AskRun = { ...newRun(stored.question, null), id: stored.run_id, model: stored.model_id };
   for (const event of stored.trace) {
     run = fold(run, event);
@@ -134,17 +157,10 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
     await new Promise((resume) => setTimeout(resume, PACE[event.event] ?? 30));
     if (turn !== replay) return;
   }
-  if (run.outcome === "running" && stored.status !== "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
+  if (run.outcome === "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
   thread.set([run]);
   if (run.outcome === "paused") await readDecisions(stored.run_id);
-  if (run.outcome !== "running") return;
-  // It runs elsewhere: what has happened since is looked at until it ends, or something else is shown.
-  await new Promise((resume) => setTimeout(resume, LOOK_AGAIN));
-  if (turn === replay && thread.value.includes(run)) await openRun(id, false);
 }
-
-/** How long to wait before a run of another window is looked at again, in milliseconds. */
-const LOOK_AGAIN = 1000;
 
 /** How long a replay waits after an event, in milliseconds; the trace has no times. */
 const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_result: 700, approval_requested: 900, answer_final: 200 };
@@ -155,22 +171,22 @@ export function stopReplay(): void {
 
 /** Another caller has other questions. */
 export function forgetConversation(): void {
-  newConversation();
+  clear();
   pastRuns.set([]);
 }
 
+/** Begins another conversation; a run of this one that goes on is stopped. */
 export function newConversation(): void {
+  if (thread.value.at(-1)?.outcome === "running") void cancel();
+  clear();
+}
+
+function clear(): void {
   stopReplay();
-  abort?.abort();
   thread.set([]);
   askFailure.set(null);
 }
 
 function failed(run: AskRun, code: string, message: string): AskRun {
   return { ...run, outcome: "failed", error: run.error ?? { code, message } };
-}
-
-/** Pages without TLS have no `crypto.randomUUID`. */
-function randomId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

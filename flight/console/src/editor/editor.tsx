@@ -12,7 +12,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { completeOnServer } from "./complete";
 import { kqlLanguage } from "./kql";
-import { querentSql } from "./sql";
+import { querentSql, statementAt } from "./sql";
 
 export type Language = "sql" | "kql";
 
@@ -30,7 +30,9 @@ interface EditorProps {
   mark?: EditorMark | null;
   autofocus?: boolean;
   onChange(text: string): void;
-  onRun(selected: string | null): void;
+  /** What would run is another part of the text; `null`: all of it. */
+  onChoose?(chosen: string | null): void;
+  onRun(chosen: string | null): void;
 }
 
 /** Colours come from the page's style, so that they follow its theme. */
@@ -58,9 +60,8 @@ export function Editor(props: EditorProps) {
   useEffect(() => {
     const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? "";
     const run = (editor: EditorView) => {
-      const { from, to } = editor.state.selection.main;
       closeCompletion(editor);
-      latest.current.onRun(from === to ? null : editor.state.sliceDoc(from, to));
+      latest.current.onRun(chosenPart(editor.state, latest.current.language));
       return true;
     };
     const made = new EditorView({
@@ -80,6 +81,9 @@ export function Editor(props: EditorProps) {
           // What scrolls has something that takes the focus, also for checks that do not know editable elements.
           EditorView.contentAttributes.of({ "aria-label": props.label, tabindex: "0" }),
           EditorView.updateListener.of((update) => {
+            if (update.docChanged || update.selectionSet) {
+              latest.current.onChoose?.(chosenPart(update.state, latest.current.language));
+            }
             if (!update.docChanged || isGiven.current) return;
             const text = update.state.doc.toString();
             echoes.current.push(text);
@@ -90,6 +94,7 @@ export function Editor(props: EditorProps) {
       }),
     });
     view.current = made;
+    props.onChoose?.(chosenPart(made.state, props.language));
     if (props.autofocus && matchMedia("(min-width: 700px)").matches) made.focus();
     return () => made.destroy();
   }, []);
@@ -105,7 +110,7 @@ export function Editor(props: EditorProps) {
       echoes.current.splice(0, echo + 1);
     } else if (editor && editor.state.doc.toString() !== props.text) {
       isGiven.current = true;
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: props.text } });
+      editor.dispatch({ changes: changeBetween(editor.state.doc.toString(), props.text) });
       isGiven.current = false;
     }
   }, [props.text]);
@@ -116,6 +121,23 @@ export function Editor(props: EditorProps) {
   }, [props.mark]);
 
   return <div class="editor" ref={place} />;
+}
+
+/** What runs: what is selected, or the statement at the cursor where there are several; `null`: the whole text. */
+function chosenPart(state: EditorState, language: Language): string | null {
+  const { from, to } = state.selection.main;
+  if (from !== to) return state.sliceDoc(from, to);
+  return language === "sql" ? statementAt(state, from) : null;
+}
+
+/** The part in which two texts differ, so that the cursor stays where the others are the same. */
+function changeBetween(before: string, after: string): { from: number; to: number; insert: string } {
+  const most = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < most && before[start] === after[start]) start++;
+  let end = 0;
+  while (end < most - start && before.at(-1 - end) === after.at(-1 - end)) end++;
+  return { from: start, to: before.length - end, insert: after.slice(start, after.length - end) };
 }
 
 function diagnostic(mark: EditorMark, editor: EditorView): Diagnostic {

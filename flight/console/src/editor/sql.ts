@@ -1,5 +1,7 @@
 // The server's SQL as the editor colours it: words that columns are often called are no keywords here.
 import { SQLDialect } from "@codemirror/lang-sql";
+import { ensureSyntaxTree } from "@codemirror/language";
+import type { EditorState } from "@codemirror/state";
 
 export const querentSql = SQLDialect.define({
   keywords: `
@@ -21,3 +23,22 @@ export const querentSql = SQLDialect.define({
   doubleDollarQuotedStrings: true,
   operatorChars: "*+-%<>!=&|~^/?:@",
 });
+
+/** The statement at a place of a text that has several; `null` where it has one. */
+export function statementAt(state: EditorState, at: number): string | null {
+  const tree = ensureSyntaxTree(state, state.doc.length, PARSE_MS);
+  const statements: { from: number; to: number }[] = [];
+  for (let node = tree?.topNode.firstChild; node; node = node.nextSibling) {
+    // A semicolon after another is a statement of its own to the parser.
+    if (node.name === "Statement" && node.firstChild?.name !== ";") statements.push(node);
+  }
+  if (statements.length < 2) return null;
+  // Behind a statement, on its last line, it is still meant; in a comment above one, that one is.
+  const begun = statements.filter((one) => one.from <= at).at(-1);
+  const isMeant = begun && (at <= begun.to || !state.sliceDoc(begun.to, at).includes("\n"));
+  const { from, to } = (isMeant ? begun : statements.find((one) => one.from > at)) ?? statements.at(-1)!;
+  return state.sliceDoc(from, to).replace(/;\s*$/, "");
+}
+
+/** How long a text may be parsed for; one that takes longer is run as a whole. */
+const PARSE_MS = 50;

@@ -60,8 +60,8 @@ export function closeTab(id: string): void {
   if (!rest.some((tab) => tab.id === openTab.value)) openTab.set(rest[Math.max(0, at - 1)]!.id);
 }
 
-export function runTab(tab: Tab, selected: string | null = null): void {
-  const statement: Statement = { text: selected ?? tab.text, language: tab.language, database: database.value };
+export function runTab(tab: Tab, part: string | null = null): void {
+  const statement: Statement = { text: part ?? tab.text, language: tab.language, database: database.value };
   if (statement.text.trim() === "") {
     say("There is nothing to run: write a query first");
     return;
@@ -94,8 +94,8 @@ export function openAgain(entry: HistoryEntry): void {
   openQuery(entry.language, entry.text, false);
 }
 
-/** The tab's name: its first words. */
-export function titleOf(tab: Tab): string {
-  const words = tab.text.replace(/^\s*(--|\/\/).*$/gm, "").trim().replace(/\s+/g, " ");
+/** The name of a tab or a statement: its first words. */
+export function titleOf({ text }: { text: string }): string {
+  const words = text.replace(/^\s*(--|\/\/).*$/gm, "").trim().replace(/\s+/g, " ");
   return words === "" ? "Empty" : words.length > 26 ? `${words.slice(0, 25)}…` : words;
 }

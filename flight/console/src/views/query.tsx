@@ -31,6 +31,8 @@ export function QueryView() {
   const result = useCell<Result | null>((running?.result as Cell<Result | null> | undefined) ?? noRun);
   const [side, setSide] = useState<"rows" | "chart" | "plan" | "history">("rows");
   const mark = useMemo(() => markOf(tab, result), [result?.failure, tab.id]);
+  // What is selected, or the statement at the cursor; `null`: the whole text.
+  const chosen = useRef<string | null>(null);
   useEffect(() => {
     if (result?.outcome === "running") setSide("rows");
   }, [running]);
@@ -44,7 +46,7 @@ export function QueryView() {
     <div class="view query-view">
       <h1 class="off-screen">Query</h1>
       <Tabs current={tab} />
-      <QueryBar tab={tab} running={running} result={result} />
+      <QueryBar tab={tab} chosen={chosen} running={running} result={result} />
       <Editor
         key={tab.id}
         text={tab.text}
@@ -53,7 +55,8 @@ export function QueryView() {
         mark={mark}
         autofocus
         onChange={(text) => changeTab(tab.id, { text })}
-        onRun={(selected) => runTab(currentTab(), selected)}
+        onChoose={(part) => (chosen.current = part)}
+        onRun={(part) => runTab(currentTab(), part)}
       />
       <div class="result">
         <div class="result-bar">
@@ -63,12 +66,12 @@ export function QueryView() {
             options={[{ value: "rows", label: "Rows" }, { value: "chart", label: "Chart" }, { value: "plan", label: "Plan" }, { value: "history", label: "History" }]}
             onChange={(value) => setSide(value)}
           />
-          {(side === "rows" || side === "chart") && <Status result={result} />}
+          {(side === "rows" || side === "chart") && <Status tab={tab} result={result} />}
           {side === "rows" && result && <ResultMenus result={result} />}
         </div>
         {side === "rows" && <Answer tab={tab} result={result} />}
         {side === "chart" && (result ? <ResultChart key={`${tab.id} ${result.startedAt}`} result={result} /> : <p class="empty">A chart comes of a query's rows: run one.</p>)}
-        {side === "plan" && <Plan tab={tab} />}
+        {side === "plan" && <Plan tab={tab} chosen={chosen} />}
         {side === "history" && <History />}
       </div>
     </div>
@@ -99,15 +102,18 @@ function Tabs({ current }: { current: Tab }) {
   );
 }
 
-function QueryBar({ tab, running, result }: { tab: Tab; running: Running | null; result: Result | null }) {
-  const chosen = useCell(database);
+/** The part of a tab's text that would run; it changes with the cursor, so it is read when a button is pressed. */
+type Chosen = { readonly current: string | null };
+
+function QueryBar({ tab, chosen, running, result }: { tab: Tab; chosen: Chosen; running: Running | null; result: Result | null }) {
+  const inDatabase = useCell(database);
   const isRunning = result?.outcome === "running";
-  const statement: Statement = { text: tab.text, language: tab.language, database: chosen };
+  const statement = (): Statement => ({ text: chosen.current ?? tab.text, language: tab.language, database: inDatabase });
   return (
     <div class="bar">
       {isRunning
         ? <button class="primary is-stop" onClick={() => running?.cancel()}>Cancel</button>
-        : <button class="primary" onClick={() => runTab(tab)} title="Ctrl-Enter">Run <kbd>Ctrl ↵</kbd></button>}
+        : <button class="primary" onClick={() => runTab(tab, chosen.current)} title="Ctrl-Enter">Run <kbd>Ctrl ↵</kbd></button>}
       <DatabaseField />
       <Switch
         label="Language"
@@ -119,9 +125,9 @@ function QueryBar({ tab, running, result }: { tab: Tab; running: Running | null;
       <Menu
         label="Copy as"
         items={[
-          { label: "curl", act: () => void copy(asCurl(statement), "curl command") },
-          { label: tab.language === "kql" ? "Python" : "Python (ADBC)", act: () => void copy(asPython(statement), "Python") },
-          { label: "Link to this query", act: () => void copy(linkTo(statement), "Link") },
+          { label: "curl", act: () => void copy(asCurl(statement()), "curl command") },
+          { label: tab.language === "kql" ? "Python" : "Python (ADBC)", act: () => void copy(asPython(statement()), "Python") },
+          { label: "Link to this query", act: () => void copy(linkTo({ ...statement(), text: tab.text }), "Link") },
         ]}
       />
     </div>
@@ -133,7 +139,7 @@ export function linkTo(statement: Statement): string {
   return `${location.origin}/#/query?${params}`;
 }
 
-function Status({ result }: { result: Result | null }) {
+function Status({ tab, result }: { tab: Tab; result: Result | null }) {
   useClock(result?.outcome === "running");
   if (!result) return <span class="status" role="status">Nothing has run here yet.</span>;
   const elapsed = duration(result.elapsedMs ?? Date.now() - result.startedAt);
@@ -147,6 +153,9 @@ function Status({ result }: { result: Result | null }) {
   return (
     <span class="status" role="status" data-outcome={result.outcome}>
       {words[result.outcome]}
+      {tab.text.includes(result.statement.text) && tab.text.trim().replace(/;$/, "") !== result.statement.text.trim() && (
+        <span title={result.statement.text}> · {titleOf(result.statement)}</span>
+      )}
       {result.isCut && <strong class="warning"> — there are more: only these are shown</strong>}
     </span>
   );
@@ -179,11 +188,14 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
     return <p class="empty">Ctrl-Enter runs the query, or what is selected of it. Ctrl-K finds everything else.</p>;
   }
   const failure = reason ?? result.failure;
-  const fix = failure && result.statement.text === tab.text ? fixOf(failure, tab.text) : null;
+  const { text } = result.statement;
+  const start = tab.text.indexOf(text);
+  const fix = failure && start >= 0 ? fixOf(failure, text) : null;
   const repair = () => {
     if (!fix) return;
-    changeTab(tab.id, { text: tab.text.slice(0, fix.span.from) + fix.text + tab.text.slice(fix.span.to) });
-    runTab(currentTab());
+    const repaired = text.slice(0, fix.span.from) + fix.text + text.slice(fix.span.to);
+    changeTab(tab.id, { text: tab.text.slice(0, start) + repaired + tab.text.slice(start + text.length) });
+    runTab(currentTab(), repaired);
   };
   const ask = async () => {
     say("Asking why…");
@@ -220,16 +232,18 @@ function markOf(tab: Tab, result: Result | null): EditorMark | null {
   };
 }
 
-function Plan({ tab }: { tab: Tab }) {
+function Plan({ tab, chosen }: { tab: Tab; chosen: Chosen }) {
   const [parts, setParts] = useState<PlanPart[] | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   const latest = useRef<Running | null>(null);
+  const statement = (): Statement => ({ text: chosen.current ?? tab.text, language: tab.language, database: database.value });
+  const canRun = (of: Statement) => of.language === "sql" && isReading(of);
   const explain = async (isRun: boolean) => {
+    const explained = statement();
     setParts(null);
     setFailure(null);
-    const statement = { text: tab.text, language: tab.language, database: database.value };
     latest.current?.cancel();
-    const running = run(planStatement(statement, isRun));
+    const running = run(planStatement(explained, isRun && canRun(explained)));
     latest.current = running;
     const result = await running.finished;
     if (latest.current !== running) return;
@@ -239,12 +253,11 @@ function Plan({ tab }: { tab: Tab }) {
     setParts(lines);
   };
   useEffect(() => void explain(false), [tab.id]);
-  const canRun = tab.language === "sql" && isReading({ ...tab, database: "" });
   return (
     <div class="scroll pad">
       <div class="row">
         <button onClick={() => void explain(false)}>Explain</button>
-        {canRun && <button onClick={() => void explain(true)}>Run it, with times</button>}
+        {canRun(statement()) && <button onClick={() => void explain(true)}>Run it, with times</button>}
       </div>
       {failure && <FailureBox failure={failure} />}
       {parts?.map((part) => <PlanTree part={part} />)}
