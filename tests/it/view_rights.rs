@@ -93,6 +93,31 @@ async fn a_view_over_what_is_hidden_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_is_not_there_for_a_writer_is_neither_dropped_nor_replaced() {
+    let (_folder, engine) = engine().await;
+    let admin = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    for statement in SETUP {
+        rows(&admin, statement).await.unwrap();
+    }
+    let writer = engine.session(Principal::new("walt", Role::Write).with_databases(["pub"]), Limits::default());
+    for (statement, code) in [
+        ("DROP VIEW pub.direct", "table_not_found"),
+        ("COMMENT ON TABLE pub.direct IS 'x'", "table_not_found"),
+        ("COMMENT ON COLUMN pub.above.c IS 'x'", "table_not_found"),
+        ("CREATE OR REPLACE VIEW pub.above AS SELECT 1 AS c", "already_exists"),
+        ("CREATE OR REPLACE TABLE pub.above AS SELECT 1 AS c", "already_exists"),
+    ] {
+        let error = rows(&writer, statement).await.unwrap_err();
+        assert_eq!(error.code(), code, "{statement}: {error}");
+    }
+    rows(&writer, "DROP VIEW IF EXISTS pub.direct").await.unwrap();
+    assert_eq!(rows(&admin, "SELECT c FROM pub.above").await.unwrap(), [["7"]]);
+    // What it knows it changes.
+    rows(&writer, "CREATE OR REPLACE VIEW pub.open AS SELECT a + 2 AS b FROM pub.plain").await.unwrap();
+    rows(&writer, "DROP VIEW pub.open").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_door_tells_what_a_view_is_made_of() {
     let script = json!({ "runs": [{ "turns": [
         { "events": [run_sql("SELECT * FROM pub.direct"), run_sql("SELECT * FROM information_schema.views")] },

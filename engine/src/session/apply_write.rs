@@ -12,7 +12,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::policy::Rights;
 use querent_catalog::{
-    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, SortedByKey,
+    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, Principal, ResolvedTable, SortedByKey,
     TableAlteration, TableKind, TableName, TableSource, UniqueKey,
 };
 
@@ -64,10 +64,19 @@ pub(super) async fn apply_write(
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
         WriteStatement::CreateView { name, sql, default_database, if_exists, input } => {
+            if if_exists == IfExists::Replace && is_hidden(session, &name).await? {
+                return Err(CatalogError::AlreadyExists { name: name.table, existing: None }.into());
+            }
             let schema = ResultTypes::default().result_schema(input.schema().as_arrow());
             catalog.tables().create_view(&name, &sql, &default_database, &schema, if_exists).await?;
         }
         WriteStatement::DropTable { name, kinds, if_missing_ok } => {
+            if is_hidden(session, &name).await? {
+                if if_missing_ok {
+                    return Ok(0);
+                }
+                return Err(catalog.tables().not_found(session.principal(), &name).await.into());
+            }
             catalog.tables().drop(&name, kinds, if_missing_ok).await?;
             catalog.vector_indexes().forget_dropped().await?;
         }
@@ -156,7 +165,14 @@ pub(super) async fn apply_write(
         }
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
+            let hidden = match &target {
+                CommentTarget::Table(name) | CommentTarget::Column(name, _) => is_hidden(session, name).await?,
+                CommentTarget::Database(_) => false,
+            };
             let commented = match &target {
+                CommentTarget::Table(name) | CommentTarget::Column(name, _) if hidden => {
+                    Err(catalog.tables().not_found(session.principal(), name).await)
+                }
                 CommentTarget::Database(name) => catalog.databases().set_comment(name, comment).await,
                 CommentTarget::Table(name) => catalog.tables().set_comment(name, None, comment).await,
                 CommentTarget::Column(name, column) => catalog.tables().set_comment(name, Some(column), comment).await,
@@ -419,6 +435,16 @@ fn no_insert(target: &ResolvedTable, why: &str) -> EngineError {
 async fn existing(session: &Session, name: &TableName) -> Result<Option<ResolvedTable>> {
     let resolved = session.engine().catalog().tables().resolve(session.principal(), std::slice::from_ref(name)).await?;
     Ok(resolved.into_iter().next().flatten())
+}
+
+/// Returns whether there is something of that name that the caller may not know: a view over what is hidden from it.
+async fn is_hidden(session: &Session, name: &TableName) -> Result<bool> {
+    if existing(session, name).await?.is_some() {
+        return Ok(false);
+    }
+    let all = Principal::local_admin();
+    let resolved = session.engine().catalog().tables().resolve(&all, std::slice::from_ref(name)).await?;
+    Ok(resolved.iter().any(Option::is_some))
 }
 
 fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {

@@ -15,7 +15,7 @@ use querent_catalog::{
 
 use super::column_defaults::{check_value, stored_default};
 use super::json_columns::is_json_type;
-use super::row_statements::require_whole_managed;
+use super::row_statements::require_managed;
 use super::sort_orders::{order_text, sort_keys};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
@@ -50,7 +50,7 @@ impl StatementPlanner<'_> {
         let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
         match found {
             Some(found) => {
-                require_whole_managed("ALTER TABLE", &found)?;
+                require_managed("ALTER TABLE", &found)?;
                 let alteration = self.alteration(operation, &found).await?;
                 let nulls = match &alteration {
                     TableAlteration::SetNotNull { column, .. } => Some(self.nulls(&found.info.name, column).await?),

@@ -7,7 +7,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::Analyze;
 
-use super::row_statements::require_whole_managed;
+use super::row_statements::require_managed;
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
 use super::write_statement::WriteStatement;
@@ -21,7 +21,7 @@ const USAGE: &str = "write ANALYZE table, or ANALYZE table (columns)";
 
 impl StatementPlanner<'_> {
     /// Plans the counting of distinct values. Errors: `table_not_found`, `column_not_found`, `not_allowed` of what is no managed
-    /// table or seen in part, `unsupported`.
+    /// table, `unsupported`.
     pub(super) async fn analyze(&self, statement: Analyze) -> Result<LogicalPlan> {
         let Analyze {
             table_name,
@@ -46,7 +46,7 @@ impl StatementPlanner<'_> {
         let name = self.full_name(&reference)?;
         let found = self.catalog.tables().resolve(self.who, std::slice::from_ref(&name)).await?.pop().flatten();
         let Some(target) = found else { return Err(self.catalog.tables().not_found(self.who, &name).await.into()) };
-        require_whole_managed("ANALYZE", &target)?;
+        require_managed("ANALYZE", &target)?;
         let known: Vec<&str> = target.info.columns.iter().map(|column| column.name.as_str()).collect();
         let spelled = spelled_columns(&named, &known, &target.info.name.table)?;
         let is_counted = |name: &String| spelled.is_empty() || spelled.contains(name);

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast;
 use querent_catalog::TableSource;
 
 use super::catalog_table::CatalogTable;
-use super::row_statements::require_whole_managed;
+use super::row_statements::require_managed;
 use super::statement::StatementPlanner;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
@@ -46,7 +46,7 @@ impl StatementPlanner<'_> {
         let tables = self.catalog.tables();
         let found = tables.resolve(self.who, std::slice::from_ref(&name)).await?.pop().flatten();
         let Some(target) = found else { return Err(tables.not_found(self.who, &name).await.into()) };
-        require_whole_managed("OPTIMIZE", &target)?;
+        require_managed("OPTIMIZE", &target)?;
         let TableSource::Managed(table) = &target.source else {
             return Err(EngineError::Internal(format!("OPTIMIZE of `{}`", target.info.name)));
         };

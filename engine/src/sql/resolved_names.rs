@@ -7,11 +7,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::file_options::file_type::FileType;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
@@ -237,7 +239,8 @@ impl ResolvedNames {
     }
 }
 
-/// Returns the source of a table's rows with their numbers. Errors: it is no managed table of which the caller sees all.
+/// Returns the source of a table's rows with their numbers: none of a table of which the caller sees a part, since grants refuse
+/// the statement once its role is known to be enough. Errors: it is no managed table.
 fn numbered_source(
     catalog: &Arc<Catalog>,
     state: &SessionState,
@@ -249,19 +252,23 @@ fn numbered_source(
         NameEntry::View(_) => None,
     };
     match resolved {
-        Some(resolved) if resolved.restriction.is_none() => match &resolved.source {
+        Some(resolved) => match &resolved.source {
             Source::Managed(managed) => {
                 let rows = Arc::new(NumberedTable::try_new(catalog, state, &resolved, managed)?);
+                let rows: Arc<dyn TableProvider> = match &resolved.restriction {
+                    None => rows,
+                    Some(_) => Arc::new(EmptyTable::new(rows.schema())),
+                };
                 Ok(provider_as_source(Arc::new(CatalogTable::new(Some(resolved), rows))))
             }
             Source::External(_) | Source::View { .. } => Err(no_rows(name)),
         },
-        Some(_) | None => Err(no_rows(name)),
+        None => Err(no_rows(name)),
     }
 }
 
 fn no_rows(name: &TableName) -> EngineError {
-    let why = ": it is not a managed table of which this caller sees all".to_owned();
+    let why = ": it is not a managed table".to_owned();
     EngineError::NotAllowed { what: format!("changing rows of `{name}`"), why }
 }
 

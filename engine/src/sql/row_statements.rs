@@ -127,7 +127,7 @@ impl StatementPlanner<'_> {
         self.returning(plan, update.returning, Some(table.alias), nesting).await
     }
 
-    /// Resolves the table whose rows change. Errors: one that is not a managed table, of which the caller sees all.
+    /// Resolves the table whose rows change. Errors: one that is not a managed table.
     pub(super) async fn changed_table(&self, kind: RowStatement, factor: TableFactor) -> Result<ChangedTable> {
         let TableFactor::Table { name, alias, args: None, sample: None, .. } = factor else {
             return Err(one_table(kind));
@@ -141,7 +141,7 @@ impl StatementPlanner<'_> {
                 let tables = self.catalog.tables();
                 let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
                 let Some(found) = found else { return Err(tables.not_found(self.who, &full).await.into()) };
-                require_whole_managed(kind.label(), &found)?;
+                require_managed(kind.label(), &found)?;
                 (full, found.info.columns)
             }
         };
@@ -341,15 +341,12 @@ pub(super) fn value_name(index: usize) -> Ident {
     Ident::with_quote('"', format!("__querent_value_{index}"))
 }
 
-/// Refuses a statement about anything but a managed table of which the caller sees all.
-pub(super) fn require_whole_managed(what: &str, table: &ResolvedTable) -> Result<()> {
+/// Refuses a statement about anything but a managed table. That its caller sees a part of it only is told when the plan is
+/// authorised, to whom may change tables at all.
+pub(super) fn require_managed(what: &str, table: &ResolvedTable) -> Result<()> {
     let name = &table.info.name;
     let refused = |why: &str| Err(EngineError::NotAllowed { what: format!("{what} of `{name}`"), why: why.to_owned() });
     match &table.source {
-        TableSource::Managed(_) if table.restriction.is_some() => Err(EngineError::NotAllowed {
-            what: what.to_owned(),
-            why: format!(": this caller sees a part of `{name}` only"),
-        }),
         TableSource::Managed(_) => Ok(()),
         TableSource::External(_) => refused(": it is an external table; its files belong to somebody else"),
         TableSource::View { .. } => refused(": it is a view; change the tables that it reads"),

@@ -61,6 +61,39 @@ async fn rows_that_are_not_seen_are_not_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_may_change_nothing_is_not_told_that_a_part_is_hidden() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    let setup = [
+        "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', '123'), (2, 'US', '456')) v(id, region, ssn)",
+        "CREATE TABLE guests AS SELECT * FROM people",
+        "GRANT SELECT (id, region) ON people TO PUBLIC",
+        "GRANT SELECT ON guests TO PUBLIC",
+        "CREATE ROW POLICY eu ON people USING (region = 'EU') TO PUBLIC",
+    ];
+    run(&root, &setup).await;
+    let others = [
+        "ANALYZE people",
+        "OPTIMIZE people",
+        "TRUNCATE people",
+        "UPDATE people SET region = 'EU' RETURNING id",
+        "ALTER TABLE people ALTER COLUMN region SET NOT NULL",
+        "INSERT INTO people (id) VALUES (3)",
+    ];
+    let reader = caller(&engine, "ben", &[], None);
+    // A writer to whom MODIFY is not granted.
+    let clerk = engine.session(principal("anna", Role::Write, &[], None), Limits::default());
+    for change in CHANGES.into_iter().chain(others) {
+        for session in [&reader, &clerk] {
+            let told = rows(session, change).await.unwrap_err().to_string();
+            let of_whole = rows(session, &change.replace("people", "guests")).await.unwrap_err().to_string();
+            assert_eq!(told.replace("people", "guests"), of_whole, "{change}");
+        }
+    }
+    assert_eq!(rows(&root, "SELECT count(*) FROM people").await.unwrap(), [["2"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn policies_follow_what_we_rename() {
     let (_folder, engine) = engine().await;
     let root = admin(&engine);
