@@ -87,9 +87,18 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
     )
 }
 
-/// Returns the error of rows that are grouped, sorted or joined by values without an order, which are maps.
+/// Returns the error of rows that are grouped, sorted, joined or compared by values without an order, which are maps, alone and
+/// in structures and lists.
 pub(super) fn unfit_keys(message: &str) -> Option<EngineError> {
-    message.contains("Row format support not yet implemented for").then(|| EngineError::Unsupported {
+    const WITHOUT_ORDER: [&str; 6] = [
+        "Row format support not yet implemented for",
+        "Min/Max accumulator not implemented for type Map(",
+        "Cannot run range queries on datatype: Map(",
+        "Uncomparable values: Map(",
+        "Uncomparable values: List(",
+        "Uncomparable values: Struct(",
+    ];
+    WITHOUT_ORDER.iter().any(|said| message.contains(said)).then(|| EngineError::Unsupported {
         what: "a map as a key of groups, of an order or of distinct rows".into(),
         hint: "write its entries, which is a list of structs: map_entries(value)".into(),
     })
@@ -119,7 +128,10 @@ pub(super) fn from_wrong_use(message: &str) -> Option<EngineError> {
             hint: READ_ONCE.into(),
         });
     }
-    message.contains("array_slice got invalid stride").then(|| EngineError::InvalidValue {
-        message: "the step of a slice is not 0, and not longer than a list".into(),
-    })
+    if message.contains("array_slice got invalid stride") {
+        return Some(EngineError::InvalidValue {
+            message: "the step of a slice is not 0, and not longer than a list".into(),
+        });
+    }
+    unfit_keys(message)
 }

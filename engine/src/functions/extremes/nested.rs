@@ -24,11 +24,12 @@ pub(super) struct NestedExtreme {
 }
 
 impl NestedExtreme {
-    /// Whether values of a type are nested, and have an order.
+    /// Whether values of a type are nested.
     pub(super) fn is_of(data_type: &DataType) -> bool {
-        data_type.is_nested() && RowConverter::supports_fields(&[SortField::new(data_type.clone())])
+        data_type.is_nested()
     }
 
+    /// Errors: maps have no order, alone and within other values.
     pub(super) fn new(side: ExtremeSide, data_type: &DataType) -> Result<Self> {
         let nulls_last = SortOptions::default().with_nulls_first(false);
         let converter = RowConverter::new(vec![SortField::new_with_options(data_type.clone(), nulls_last)])?;
