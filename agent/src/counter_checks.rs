@@ -11,6 +11,8 @@ mod limits;
 mod nulls;
 mod numbers;
 mod repeats;
+mod scales;
+mod spellings;
 mod texts;
 
 use std::borrow::Cow;
@@ -156,6 +158,8 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.extend(left_out::check(&checked, select).await);
             findings.extend(numbers::check(&checked, select));
             findings.extend(texts::check(&checked, select).await);
+            findings.extend(spellings::check(&checked, select).await);
+            findings.extend(scales::check(&checked, select).await);
             findings.extend(match index {
                 0 => limits::check(&checked, select, rows).await,
                 _ => limits::check_within(&checked, select).await,

@@ -6,8 +6,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, JoinOperator, Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator,
-    Value, Visit, Visitor,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, JoinOperator, Query, Select,
+    SelectItem, SetExpr, TableFactor, UnaryOperator, Value, Visit, Visitor,
 };
 
 use super::{CheckKind, Checked, Finding, rows_read};
@@ -86,9 +86,7 @@ async fn counted_without_match(checked: &Checked<'_>, select: &Select, scope: &S
         _ => return None,
     };
     let counts_rows = select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-            expr.to_string().eq_ignore_ascii_case("count(*)")
-        }
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => counts_each_row(expr, keys),
         _ => false,
     });
     let [far] = far_sides(select).try_into().ok().filter(|_: &[String; 1]| counts_rows)?;
@@ -110,6 +108,24 @@ async fn counted_without_match(checked: &Checked<'_>, select: &Select, scope: &S
         "count(*) is 1, not 0, of what has no match in `{far}`; write count({far}.{column}) to count the matches"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Nulls, message))
+}
+
+/// Whether an expression counts each row of a group: `count(*)`, `count(1)`, and `count(x)` of groups by `x`.
+fn counts_each_row(expr: &Expr, keys: &[Expr]) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let is_count = function.name.to_string().eq_ignore_ascii_case("count")
+        && list.duplicate_treatment.is_none()
+        && function.over.is_none()
+        && function.filter.is_none();
+    let is_each = match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => true,
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => {
+            (is_constant(argument) && !is_null(argument)) || keys.contains(argument)
+        }
+        _ => false,
+    };
+    is_count && is_each
 }
 
 enum NullCondition<'a> {
@@ -219,6 +235,8 @@ fn denied(condition: &Expr) -> Vec<NullCondition<'_>> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match condition {
         Expr::Nested(inner) => denied(inner),
+        // `NOT returned` of truth values.
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => vec![NullCondition::Differs(condition)],
         Expr::InSubquery { expr, subquery, negated: false } => not_in(expr, subquery),
         Expr::InList { expr, negated: false, .. }
         | Expr::Like { expr, negated: false, .. }

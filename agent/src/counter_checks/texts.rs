@@ -1,5 +1,5 @@
 //! Texts that are compared as no row can be: `lower(x) = 'Furniture'`, `LIKE 'germ%'` where the values have capitals.
-//! Also numbers that are kept as texts, of which `'9'` comes after `'10'`.
+//! Also numbers and days that are kept as texts, of which `'9'` comes after `'10'`, and `'01/02/2024'` before `'31/01/2023'`.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Select, SelectItem,
@@ -13,6 +13,11 @@ use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
 
 /// Rows of which a column's texts are looked at.
 const SAMPLED_ROWS: usize = 2_000;
+/// Days whose texts begin with the day or the month: `31/01/2024`, `5.3.2024`, `3 Jan 2024`, `Jan 3, 2024`.
+const DAY_OR_MONTH_FIRST: &str = "^([0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}|[0-9]{1,2}[ .-]+[A-Za-z]{3,9}[ .,-]+[0-9]{4}|[A-Za-z]{3,9} [0-9]{1,2},? [0-9]{4})";
+
+/// The shortest text that is a day with its year.
+const SHORTEST_DAY: usize = 8;
 
 /// Looks for texts in another case, and for numbers that are compared as texts.
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
@@ -24,7 +29,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             continue;
         }
         if let Expr::Between { expr, low, high, .. } = &comparison {
-            if text_of(low).is_some_and(is_number) && text_of(high).is_some_and(is_number) {
+            if text_of(low).is_some_and(is_ordered) && text_of(high).is_some_and(is_ordered) {
                 findings.extend(ordered_as_text(checked, &scope, expr).await);
             }
             continue;
@@ -38,7 +43,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 let Some(text) = text_of(other) else { continue };
                 findings.extend(never_equal(one, text, &comparison));
             }
-        } else if text_of(left).is_some_and(is_number) || text_of(right).is_some_and(is_number) {
+        } else if text_of(left).is_some_and(is_ordered) || text_of(right).is_some_and(is_ordered) {
             findings.extend(ordered_as_text(checked, &scope, left).await);
             findings.extend(ordered_as_text(checked, &scope, right).await);
         }
@@ -107,21 +112,32 @@ fn is_clock(format: &str) -> bool {
         && !format.contains("%Y")
 }
 
-/// Finds a column of texts that are all numbers, of different lengths, where their order counts.
+/// Finds a column of texts that are all numbers, of different lengths, or all days that begin with the day or the month,
+/// where their order counts.
 async fn ordered_as_text(checked: &Checked<'_>, scope: &Scope, expr: &Expr) -> Option<Finding> {
     let (source, column, data_type) = column_of(scope, expr)?;
     let table = source.table.as_ref().filter(|_| data_type.is_some_and(arrow::datatypes::DataType::is_string))?;
     let quoted = quote_identifier(column);
     let sql = format!(
-        "SELECT 1 FROM (SELECT {quoted} AS v FROM {} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled HAVING \
-         count(*) = count(TRY_CAST(v AS DOUBLE)) AND count(DISTINCT strpos(concat(v, '.'), '.')) > 1",
+        "SELECT count(*) = count(TRY_CAST(v AS DOUBLE)) AND count(DISTINCT strpos(concat(v, '.'), '.')) > 1, count(*) = \
+         count(CASE WHEN regexp_like(v, '{DAY_OR_MONTH_FIRST}') THEN 1 END) AND count(DISTINCT v) > 1 FROM (SELECT \
+         {quoted} AS v FROM {} WHERE {quoted} IS NOT NULL LIMIT {SAMPLED_ROWS}) AS sampled",
         quoted_table(table)
     );
-    let message = format!(
-        "`{table}.{column}` holds numbers as texts, which are ordered letter by letter: '9' comes after '10'; write \
-         CAST({column} AS DOUBLE)"
-    );
-    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Text, message))
+    let row = checked.rows(&sql, 1).await?.pop()?;
+    let is_true = |at: usize| row.get(at).is_some_and(|value| value == "true");
+    let message = match (is_true(0), is_true(1)) {
+        (true, _) => format!(
+            "`{table}.{column}` holds numbers as texts, which are ordered letter by letter: '9' comes after '10'; write \
+             CAST({column} AS DOUBLE)"
+        ),
+        (_, true) => format!(
+            "`{table}.{column}` holds days as texts that begin with the day or the month: they are ordered letter by \
+             letter, and not by time; read them with to_date({column}, ...)"
+        ),
+        _ => return None,
+    };
+    Some(Finding::new(CheckKind::Text, message))
 }
 
 /// Returns the comparisons of a SELECT's conditions and of what it selects, outside of its subqueries.
@@ -173,6 +189,8 @@ fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-fn is_number(text: &str) -> bool {
-    text.trim().parse::<f64>().is_ok_and(f64::is_finite)
+/// Whether a text is a number, or may be a day: what it is compared with may be ordered otherwise than its texts are.
+fn is_ordered(text: &str) -> bool {
+    let is_day = text.len() >= SHORTEST_DAY && text.ends_with(|c: char| c.is_ascii_digit());
+    text.trim().parse::<f64>().is_ok_and(f64::is_finite) || is_day
 }

@@ -26,6 +26,10 @@ const SHOP: &[&str] = &[
     "CREATE TABLE shop.visits (id BIGINT, placed TIMESTAMP, day DATE)",
     "INSERT INTO shop.visits VALUES (1, TIMESTAMP '2023-01-05 10:00:00', DATE '2023-01-31'), \
      (2, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-02-29'), (3, TIMESTAMP '2024-02-29 23:00:00', DATE '2024-03-01')",
+    "CREATE TABLE shop.parcels (id BIGINT, state VARCHAR, sent VARCHAR, is_back BOOLEAN, rebate_pct DOUBLE, \
+     fee_cents BIGINT)",
+    "INSERT INTO shop.parcels VALUES (1, 'sent', '31/01/2024', true, 5, 100), (2, 'SENT', '01/02/2023', false, 10, 250), \
+     (3, 'lost ', '15/06/2024', NULL, 0, 300)",
 ];
 
 /// SQL, and the kinds that are found.
@@ -315,6 +319,37 @@ const CASES: &[(&str, &[&str])] = &[
          a.n / b.n AS share FROM a, b",
         &["division"],
     ),
+    // One value in two spellings.
+    ("SELECT count(*) AS n FROM shop.parcels WHERE state = 'sent'", &["literal"]),
+    ("SELECT count(*) AS n FROM shop.parcels WHERE state IN ('sent', 'SENT')", &[]),
+    ("SELECT count(*) AS n FROM shop.parcels WHERE lower(state) = 'sent'", &[]),
+    ("SELECT state, count(*) AS n FROM shop.parcels GROUP BY state", &["literal"]),
+    ("SELECT lower(trim(state)) AS s, count(*) AS n FROM shop.parcels GROUP BY 1", &[]),
+    // Days that are kept as texts.
+    ("SELECT max(sent) AS d FROM shop.parcels", &["text"]),
+    ("SELECT id FROM shop.parcels ORDER BY sent", &["text"]),
+    ("SELECT id FROM shop.parcels WHERE sent > '01/06/2023'", &["text"]),
+    ("SELECT id, sent FROM shop.parcels ORDER BY id", &[]),
+    // Truth values that are not there, and rows of an outer join that are counted in other words.
+    ("SELECT id FROM shop.parcels WHERE NOT is_back", &["nulls"]),
+    ("SELECT id FROM shop.parcels WHERE is_back IS NOT TRUE", &[]),
+    (
+        "SELECT c.name, count(1) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id GROUP BY \
+         c.name",
+        &["nulls"],
+    ),
+    (
+        "SELECT c.name, count(c.name) AS n FROM shop.customers c LEFT JOIN shop.orders o ON o.customer_id = c.id GROUP \
+         BY c.name",
+        &["nulls"],
+    ),
+    // Percentages that are taken for shares, and cents for dollars.
+    ("SELECT id FROM shop.parcels WHERE rebate_pct > 0.05", &["condition"]),
+    ("SELECT id FROM shop.parcels WHERE rebate_pct > 5", &[]),
+    ("SELECT sum(fee_cents * (1 - rebate_pct)) AS s FROM shop.parcels", &["condition"]),
+    ("SELECT sum(fee_cents * (1 - rebate_pct / 100)) AS s FROM shop.parcels", &[]),
+    ("SELECT sum(fee_cents) AS dollars FROM shop.parcels", &["condition"]),
+    ("SELECT sum(fee_cents) / 100.0 AS dollars FROM shop.parcels", &[]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
