@@ -367,9 +367,7 @@ fn statement_forms(items: Vec<Item>, is_nested: bool) -> Result<Vec<Item>> {
         return Ok(joined([select, items[1..].to_vec()]));
     }
     const BEFORE: [&str; 8] = ["as", "explain", "analyze", "verbose", "describe", "all", "union", "materialized"];
-    let begins = |index: usize| {
-        index == 0 || items[index - 1].is_any(&BEFORE) || is_behind_with(&items[..index])
-    };
+    let begins = |index: usize| index == 0 || items[index - 1].is_any(&BEFORE) || is_behind_with(&items[..index]);
     let found =
         (0..items.len()).find(|index| items[*index].is_any(&["summarize", "pivot", "unpivot"]) && begins(*index));
     let found = found.or_else(|| (is_nested && items.len() > 1 && items[0].is("describe")).then_some(0));
