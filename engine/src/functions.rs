@@ -85,6 +85,7 @@ pub(crate) use value_conversions::{
     prepared as prepared_for_cast, types_of_parts, value_conversion,
 };
 pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
+pub(crate) use vectors::measures_vectors;
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 pub(crate) use wrapped_functions::{FunctionOverride, WrappedFunction};
 

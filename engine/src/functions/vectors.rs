@@ -36,35 +36,42 @@ enum Measure {
     CosineDistance,
 }
 
+/// The functions: a name, what it measures, and other names.
+const FUNCTIONS: [(&str, Measure, &[&str]); 6] = [
+    ("array_distance", Measure::Euclidean, &["l2_distance", "list_distance"]),
+    ("l1_distance", Measure::Manhattan, &[]),
+    (
+        "inner_product",
+        Measure::InnerProduct,
+        &["array_inner_product", "array_dot_product", "list_inner_product", "list_dot_product", "dot_product"],
+    ),
+    (
+        "negative_inner_product",
+        Measure::NegativeInnerProduct,
+        &[
+            "array_negative_inner_product",
+            "array_negative_dot_product",
+            "list_negative_inner_product",
+            "list_negative_dot_product",
+        ],
+    ),
+    ("cosine_similarity", Measure::CosineSimilarity, &["array_cosine_similarity", "list_cosine_similarity"]),
+    ("cosine_distance", Measure::CosineDistance, &["array_cosine_distance", "list_cosine_distance"]),
+];
+
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    let named: [(&str, Measure, &[&str]); 6] = [
-        ("array_distance", Measure::Euclidean, &["l2_distance", "list_distance"]),
-        ("l1_distance", Measure::Manhattan, &[]),
-        (
-            "inner_product",
-            Measure::InnerProduct,
-            &["array_inner_product", "array_dot_product", "list_inner_product", "list_dot_product", "dot_product"],
-        ),
-        (
-            "negative_inner_product",
-            Measure::NegativeInnerProduct,
-            &[
-                "array_negative_inner_product",
-                "array_negative_dot_product",
-                "list_negative_inner_product",
-                "list_negative_dot_product",
-            ],
-        ),
-        ("cosine_similarity", Measure::CosineSimilarity, &["array_cosine_similarity", "list_cosine_similarity"]),
-        ("cosine_distance", Measure::CosineDistance, &["array_cosine_distance", "list_cosine_distance"]),
-    ];
     let function = |(name, measure, aliases): (&'static str, Measure, &[&str])| {
         let aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(VectorFunction { name, measure, aliases, signature }))
     };
-    named.into_iter().map(function).collect()
+    FUNCTIONS.into_iter().map(function).collect()
+}
+
+/// Returns whether the function of a name measures vectors, which are hundreds of operations a row.
+pub(crate) fn measures_vectors(function: &str) -> bool {
+    FUNCTIONS.iter().any(|(name, ..)| *name == function)
 }
 
 #[derive(Debug)]

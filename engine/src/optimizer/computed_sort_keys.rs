@@ -6,6 +6,9 @@
 //! `WHERE k = 'x'`, `ON ... AND k = 'x'`) for one value behind the join too, where it is null for rows without a match, and leaves
 //! the sort out. What is one value in each part of a union it leaves out of the key, and the first rows of one part then end the
 //! search in the others. Such keys are computed of what is no constant.
+//!
+//! And distances of vectors, by which a search for the nearest sorts: a sort of the first rows computes its keys twice, for its
+//! filter and for itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,6 +20,8 @@ use datafusion::logical_expr::expr::{Alias, Case, Cast, Sort as SortExpr};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::functions::measures_vectors;
 
 /// What the columns that hold keys are called.
 const KEY: &str = "__sort_key";
@@ -127,11 +132,11 @@ fn with_sort_keys(order: Vec<SortExpr>, unmatched: &HashSet<Column>, keys: &mut 
     order.into_iter().map(|sort| SortExpr { expr: computed(sort.expr, unmatched, keys).data, ..sort }).collect()
 }
 
-/// Returns the column of a key that has no range, or that may be null where DataFusion takes it for a constant, and other keys as
-/// they are.
+/// Returns the column of a key that has no range, that measures vectors, or that may be null where DataFusion takes it for a
+/// constant, and other keys as they are.
 fn computed(key: Expr, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Transformed<Expr> {
     let may_be_unmatched = !unmatched.is_empty() && key.column_refs().iter().any(|column| unmatched.contains(*column));
-    if !may_be_unmatched && !lacks_range(&key) {
+    if !may_be_unmatched && !lacks_range(&key) && !is_of_vectors(&key) {
         return Transformed::no(key);
     }
     let key = if may_be_unmatched { varying(key) } else { key };
@@ -259,6 +264,12 @@ fn fixes(condition: &Expr, column: &Column) -> bool {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     visited.is_err() || found
+}
+
+/// Whether a key is a distance of vectors, or computed of one.
+fn is_of_vectors(key: &Expr) -> bool {
+    let measured = key.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if measures_vectors(call.name()))));
+    measured.unwrap_or(true)
 }
 
 /// Whether some part of a key is computed of what has no range of values.
