@@ -8,10 +8,12 @@
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, Select, TableFactor, TableWithJoins, Value,
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, Select, SelectItem, TableFactor,
+    TableWithJoins, Value,
 };
 
-use super::{Expander, Qualified, Source, write_out_aliases};
+use super::outer_merged::name_sides_in_subqueries;
+use super::{Expander, Qualified, Source, write_out_aliases, write_out_merged};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::call;
 use crate::sql::syntax::{any_expr, join_constraint};
@@ -65,12 +67,23 @@ pub(super) fn columns_of_star<S: ContextProvider>(
     is_clear.then_some(all)
 }
 
-/// Writes the columns that joins by names made of two with their table in WHERE: there DataFusion 54 finds both, and refuses them.
-/// A name that another relation has too stays for it to refuse.
+/// Writes the columns that joins by names made of two with their table in WHERE and in subqueries: there DataFusion 54 finds
+/// both, and refuses them. A name that another relation has too stays for it to refuse.
 pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
-    let Some(condition) = &mut select.selection else { return Ok(()) };
     let mut written = select.from.clone();
-    if !written.iter_mut().any(has_names) || !any_expr(condition, |part| matches!(part, Expr::Identifier(_))) {
+    let begins_subquery =
+        |part: &Expr| matches!(part, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+    let has_subquery = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => any_expr(expr, begins_subquery),
+        _ => false,
+    };
+    let has_names_in_where = select
+        .selection
+        .as_ref()
+        .is_some_and(|condition| any_expr(condition, |part| matches!(part, Expr::Identifier(_))));
+    let is_subquery = expander.subqueries > 0;
+    let may_name = is_subquery || has_names_in_where || select.projection.iter().any(has_subquery);
+    if !may_name || !written.iter_mut().any(has_names) {
         return Ok(());
     }
     let mut all = MergedFrom { sources: Vec::new(), merged: Vec::new() };
@@ -82,7 +95,15 @@ pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>
     }
     let sources = all.sources;
     all.merged.retain(|(name, _)| sources.iter().filter(|source| same_name(&source.name, name)).count() == 1);
-    write_out_aliases(condition, &all.merged)
+    name_sides_in_subqueries(expander, select, &all.merged);
+    // The planner would rather take a column of the query around it.
+    if is_subquery {
+        return write_out_merged(select, &all.merged);
+    }
+    match &mut select.selection {
+        Some(condition) => write_out_aliases(condition, &all.merged),
+        None => Ok(()),
+    }
 }
 
 /// Returns whether a join of a FROM clause is by names.
