@@ -10,6 +10,7 @@ mod having_aliases;
 mod hidden_columns;
 mod merged_columns;
 mod multisets;
+mod outer_merged;
 mod partial_aliases;
 mod repeated_names;
 mod stars;
@@ -40,6 +41,7 @@ use having_aliases::name_aggregates_in_having;
 use hidden_columns::{rename_subquery_columns, sort_by_hidden, write_out_distinct};
 use merged_columns::{MergedFrom, columns_of_star, merge_columns, name_sides_in_where};
 use multisets::numbered;
+use outer_merged::name_sides_in_subqueries;
 use partial_aliases::name_all_columns;
 use repeated_names::number_repeated;
 use stars::{changes_columns, has_star, names_struct, write_out_stars};
@@ -56,7 +58,7 @@ pub(super) fn expand_columns<S: ContextProvider>(scope: &S, statement: &mut Stat
     match statement {
         Statement::Statement(statement) => {
             let makes_columns = matches!(**statement, ast::Statement::CreateTable(_) | ast::Statement::CreateView(_));
-            let mut expander = Expander { scope, withs: Vec::new(), depth: usize::from(makes_columns) };
+            let mut expander = Expander { scope, withs: Vec::new(), depth: usize::from(makes_columns), subqueries: 0 };
             expander.queries_in(statement.as_mut())
         }
         Statement::Explain(explain) => expand_columns(scope, &mut explain.statement),
@@ -70,6 +72,8 @@ struct Expander<'a, S> {
     withs: Vec<With>,
     /// Within how many relations the query is whose columns have to have names of their own.
     depth: usize,
+    /// Within how many subqueries of expressions it is.
+    subqueries: usize,
 }
 
 /// A column of a FROM clause as it is written in expressions.
@@ -228,7 +232,9 @@ impl<S: ContextProvider> Expander<'_, S> {
             }
         }
         let from = std::mem::take(&mut select.from);
+        self.subqueries += 1;
         let inside = self.queries_in(select);
+        self.subqueries -= 1;
         let _: ControlFlow<()> = visit_outermost_queries(select, |query| {
             rename_subquery_columns(query);
             ControlFlow::Continue(())
@@ -267,6 +273,7 @@ impl<S: ContextProvider> Expander<'_, S> {
             write_out_stars(select, &sources, writes_stars)?;
             write_out_conditions(select, &sources)?;
             write_out_merged(select, &merged)?;
+            name_sides_in_subqueries(self, select, &merged);
             self.aliases(select)?;
             name_sides_in_where(self, select)?;
             return Ok(merged);

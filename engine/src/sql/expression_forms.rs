@@ -12,7 +12,7 @@ use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
 use super::volatile_queries::calls_volatile;
-use super::windowed_extremes::{first_of_partition, value_of_window};
+use super::windowed_extremes::{first_of_partition, value_of_window, with_order_of_window};
 use crate::error::{EngineError, Result};
 use crate::functions::with_units;
 
@@ -161,6 +161,9 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
+            if let Some(ordered) = with_order_of_window(function) {
+                *function = ordered;
+            }
             let written = match (first_of_partition(function)?, value_of_window(function)?) {
                 (Some(written), _) | (None, Some(written)) => Some(written),
                 (None, None) => of_function(function)?,

@@ -20,6 +20,8 @@ pub(super) const ASOF: &str = "asof";
 pub(super) const POSITIONAL: &str = "positional";
 /// `limit_percent((SELECT * FROM (query)), percent, offset)`; behind LIMIT it is of the percent alone.
 pub(super) const LIMIT_PERCENT: &str = "limit_percent";
+/// `limit_rows((SELECT * FROM (query)), limit, offset)`, where one of them is of a query.
+pub(super) const LIMIT_ROWS: &str = "__limit_rows";
 /// `__values((VALUES ...))` in the query of an INSERT.
 pub(super) const VALUES: &str = "__values";
 /// The option of a file that a COPY reads: its texts stay as they are in the table's columns of text.

@@ -1,8 +1,9 @@
-//! `LIMIT 10%` as a relation: a query of which a share of the rows is kept ([`super::relations`] plans it).
+//! `LIMIT 10%` and `LIMIT (SELECT ...)` as relations: a query of which a share of the rows is kept, or as many as another query says
+//! ([`super::relations`] plans them).
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart,
-    Query, SetExpr,
+    Query, SetExpr, Value,
 };
 
 use super::marks;
@@ -11,20 +12,26 @@ use super::shorthand::{number, plain, query_of, select_star, table_factor, taken
 use super::syntax::any_expr;
 use crate::error::{EngineError, Result};
 
-/// Makes a relation of a query with a LIMIT in percent. Errors: an OFFSET that is no number beside it, and a
-/// LIMIT or an OFFSET of a query.
+/// Makes a relation of a query with a LIMIT in percent, or with a LIMIT or an OFFSET of a query. Errors: an OFFSET that is no number
+/// beside a LIMIT in percent, and LIMIT BY beside one of a query.
 pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
-    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+    if let Some(LimitClause::LimitOffset { limit, offset, limit_by }) = &query.limit_clause {
         let of_query = |value: &Expr| any_expr(value, |part| matches!(part, Expr::Subquery(_)));
-        let refused =
-            [limit.as_ref().is_some_and(of_query), offset.as_ref().is_some_and(|offset| of_query(&offset.value))];
-        for (is_refused, clause, op) in [(refused[0], "LIMIT", "<="), (refused[1], "OFFSET", ">")] {
-            if is_refused {
+        if limit.as_ref().is_some_and(of_query) || offset.as_ref().is_some_and(|offset| of_query(&offset.value)) {
+            if !limit_by.is_empty() {
                 return Err(EngineError::Unsupported {
-                    what: format!("{clause} of a query"),
-                    hint: format!("write the number, or QUALIFY row_number() OVER (ORDER BY key) {op} (SELECT ...)"),
+                    what: "LIMIT BY beside a LIMIT of a query".into(),
+                    hint: "write the number".into(),
                 });
             }
+            let nothing = || Expr::Value(Value::Null.into());
+            let limit = limit.clone().unwrap_or_else(nothing);
+            let offset = offset.as_ref().map_or_else(nothing, |offset| offset.value.clone());
+            // What is counted may be of the same WITH.
+            let with = query.with.take();
+            write_out_rows(query, marks::LIMIT_ROWS, limit, offset);
+            query.with = with;
+            return Ok(());
         }
     }
     let Some(LimitClause::LimitOffset { limit: Some(Expr::Function(call)), offset, limit_by }) =
@@ -46,14 +53,19 @@ pub(super) fn write_out_percent(query: &mut Query) -> Result<()> {
             hint: "write the number".into(),
         });
     }
+    write_out_rows(query, marks::LIMIT_PERCENT, percent, offset);
+    Ok(())
+}
+
+/// Makes a relation of a query of which some of the rows are kept.
+fn write_out_rows(query: &mut Query, mark: &str, limit: Expr, offset: Expr) {
     query.limit_clause = None;
     let inner = std::mem::replace(query, query_of(SetExpr::Select(Box::new(select_star(Vec::new())))));
     let relation = SetExpr::Select(Box::new(select_star(vec![plain(derived(inner, None))])));
-    let arguments = vec![Expr::Subquery(Box::new(query_of(relation))), percent, offset];
-    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::LIMIT_PERCENT))]);
+    let arguments = vec![Expr::Subquery(Box::new(query_of(relation))), limit, offset];
+    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(mark))]);
     let from = vec![plain(table_factor(name, Some(arguments)))];
     *query.body = SetExpr::Select(Box::new(select_star(from)));
-    Ok(())
 }
 
 fn only_argument(call: &Function) -> Option<Expr> {

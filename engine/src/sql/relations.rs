@@ -98,7 +98,7 @@ fn may_have_keys(relation: &TableFactor) -> bool {
 }
 
 fn is_mark(name: &ObjectName) -> bool {
-    const MARKS: [&str; 9] = [
+    const MARKS: [&str; 10] = [
         marks::SUMMARIZE,
         marks::DESCRIBE,
         marks::PIVOT,
@@ -107,6 +107,7 @@ fn is_mark(name: &ObjectName) -> bool {
         marks::ASOF,
         marks::POSITIONAL,
         marks::LIMIT_PERCENT,
+        marks::LIMIT_ROWS,
         marks::VALUES,
     ];
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if MARKS.contains(&ident.value.as_str()))
@@ -130,6 +131,7 @@ fn marked(name: &ObjectName, args: &TableFunctionArgs, context: &mut Context<'_>
         marks::SAMPLE => sample::plan(&args, context),
         marks::POSITIONAL => positional::plan(&args, context),
         marks::LIMIT_PERCENT => limit_percent::plan(&args, context),
+        marks::LIMIT_ROWS => limit_percent::plan_rows(&args, context),
         marks::VALUES => values::plan(&args, context),
         _ => asof::plan(&args, context),
     }

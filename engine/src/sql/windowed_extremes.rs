@@ -1,14 +1,85 @@
 //! `arg_max(x, y) OVER (PARTITION BY g)` and its kin over whole partitions: the first value by another order, which the planner
 //! knows for windows and not for aggregates over them. And `any_value(x) OVER w`, `first(x IGNORE NULLS) OVER w`: the first
-//! value of a window that is not null.
+//! value of a window that is not null. And aggregates of a window that have an order of their own, as in
+//! `string_agg(x, ',' ORDER BY y) OVER (PARTITION BY g)`: it is the window's where that has none.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, NullTreatment, WindowSpec,
-    WindowType,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, NullTreatment,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use super::function_forms::parsed_form;
 use crate::error::Result;
+
+/// The aggregates to which the order of their rows makes no difference.
+const WITHOUT_ORDER: [&str; 24] = [
+    "sum",
+    "count",
+    "min",
+    "max",
+    "avg",
+    "mean",
+    "median",
+    "bool_and",
+    "bool_or",
+    "every",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "variance",
+    "var_pop",
+    "var_samp",
+    "count_if",
+    "countif",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+];
+
+/// The aggregates that take the rows of a window in its order.
+const IN_ORDER: [&str; 10] = [
+    "list",
+    "array_agg",
+    "string_agg",
+    "listagg",
+    "first",
+    "first_value",
+    "last",
+    "last_value",
+    "any_value",
+    "arbitrary",
+];
+
+/// Returns a call over a window without the order among its arguments: where it makes no difference, and where it becomes the order
+/// of a window that has none. `None` for any other call, which the planner refuses.
+pub(super) fn with_order_of_window(function: &Function) -> Option<Function> {
+    let mut written = function.clone();
+    let FunctionArguments::List(list) = &mut written.args else { return None };
+    let Some(WindowType::WindowSpec(window)) = &mut written.over else { return None };
+    if list.duplicate_treatment.is_some() {
+        return None;
+    }
+    let at = list.clauses.iter().position(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))?;
+    let FunctionArgumentClause::OrderBy(order) = list.clauses.remove(at) else { return None };
+    let name = function.name.to_string().to_lowercase();
+    if WITHOUT_ORDER.contains(&name.as_str()) {
+        return Some(written);
+    }
+    let is_whole = window.window_name.is_none() && window.order_by.is_empty() && window.window_frame.is_none();
+    if !is_whole || !IN_ORDER.contains(&name.as_str()) {
+        return None;
+    }
+    window.order_by = order;
+    window.window_frame = Some(WindowFrame {
+        units: WindowFrameUnits::Rows,
+        start_bound: WindowFrameBound::Preceding(None),
+        end_bound: Some(WindowFrameBound::Following(None)),
+    });
+    Some(written)
+}
 
 /// Returns such a call as the first value of its window; `None` for any other, and where the window has an order or a frame of
 /// its own. Errors: `internal`.

@@ -9,6 +9,10 @@ use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64A
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
+use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 use super::{import, write};
 use crate::maintenance::parquet_files;
@@ -85,6 +89,39 @@ async fn uuids_are_text_and_booleans_of_eight_bits_are_booleans() {
         }
     }
     assert_eq!(rows(&session, "SELECT ok FROM t").await.unwrap(), [["true"]]);
+}
+
+/// Arrow's reader has the months of an interval, or its days and milliseconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn intervals_have_months_days_and_milliseconds() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let path = folder.path().join("x.parquet");
+    let message = "message file { REQUIRED INT64 i; REQUIRED FIXED_LEN_BYTE_ARRAY(12) iv (INTERVAL); }";
+    let schema = Arc::new(parse_message_type(message).unwrap());
+    let file = File::create(&path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::default())).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&[1, 2], None, None).unwrap();
+    column.close().unwrap();
+    let interval = |parts: [u32; 3]| {
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_le_bytes()).collect();
+        FixedLenByteArray::from(ByteArray::from(bytes))
+    };
+    let mut column = group.next_column().unwrap().unwrap();
+    let intervals = [interval([14, 3, 7_200_000]), interval([12, 0, 0])];
+    column.typed::<FixedLenByteArrayType>().write_batch(&intervals, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+
+    let path = path.display();
+    let found = rows(&session, &format!("SELECT i, CAST(iv AS VARCHAR) FROM '{path}' ORDER BY i")).await.unwrap();
+    assert_eq!(found, [["1", "1 year 2 months 3 days 02:00:00"], ["2", "1 year"]]);
+    let later = format!("SELECT CAST(DATE '2020-01-31' + iv AS DATE) FROM '{path}' WHERE i = 2");
+    assert_eq!(rows(&session, &later).await.unwrap(), [["2021-01-31"]]);
+    assert_eq!(rows(&session, &format!("SELECT sum(i) FROM '{path}'")).await.unwrap(), [["3"]]);
 }
 
 /// Few functions of bytes take those of a fixed number.

@@ -154,11 +154,6 @@ impl<'a> Binder<'a> {
                 let value = self.scalar(value, scope)?;
                 let low = self.scalar(low, scope)?;
                 let mut high = self.scalar(high, scope)?;
-                // Two comparisons would make each its own value of rand().
-                if value.expr.is_volatile() || low.expr.is_volatile() {
-                    let between = ScalarOperator::Between { negated: false };
-                    return Ok(self.apply_operator(between, vec![value, low, high], expr.span)?.expr);
-                }
                 if value.kql_type == KqlType::DateTime && high.kql_type == KqlType::TimeSpan {
                     let plus = ScalarOperator::Binary(BinaryOperator::Add);
                     high = self.apply_operator(plus, vec![low.clone(), high], expr.span)?;
@@ -166,8 +161,9 @@ impl<'a> Binder<'a> {
                 let lower = native_comparison(BinaryOperator::GreaterOrEqual, &value, &low);
                 let upper = native_comparison(BinaryOperator::LessOrEqual, &value, &high);
                 match lower.zip(upper) {
-                    Some((lower, upper)) => Ok(lower.and(upper)),
-                    None => {
+                    // Two comparisons would each have their own value of rand().
+                    Some((lower, upper)) if !lower.is_volatile() => Ok(lower.and(upper)),
+                    _ => {
                         let between = ScalarOperator::Between { negated: false };
                         Ok(self.apply_operator(between, vec![value, low, high], expr.span)?.expr)
                     }

@@ -8,10 +8,12 @@
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectNamePart, Select, TableFactor, TableWithJoins, Value,
+    BinaryOperator, Expr, Join, JoinConstraint, JoinOperator, ObjectNamePart, Select, SelectItem, TableFactor,
+    TableWithJoins, Value,
 };
 
-use super::{Expander, Qualified, Source, write_out_aliases};
+use super::outer_merged::name_sides_in_subqueries;
+use super::{Expander, Qualified, Source, write_out_aliases, write_out_merged};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::call;
 use crate::sql::syntax::{any_expr, join_constraint};
@@ -65,12 +67,23 @@ pub(super) fn columns_of_star<S: ContextProvider>(
     is_clear.then_some(all)
 }
 
-/// Writes the columns that joins by names made of two with their table in WHERE: there DataFusion 54 finds both, and refuses them.
-/// A name that another relation has too stays for it to refuse.
+/// Writes the columns that joins by names made of two with their table in WHERE and in subqueries: there DataFusion 54 finds
+/// both, and refuses them. A name that another relation has too stays for it to refuse.
 pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
-    let Some(condition) = &mut select.selection else { return Ok(()) };
     let mut written = select.from.clone();
-    if !written.iter_mut().any(has_names) || !any_expr(condition, |part| matches!(part, Expr::Identifier(_))) {
+    let begins_subquery =
+        |part: &Expr| matches!(part, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+    let has_subquery = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => any_expr(expr, begins_subquery),
+        _ => false,
+    };
+    let has_names_in_where = select
+        .selection
+        .as_ref()
+        .is_some_and(|condition| any_expr(condition, |part| matches!(part, Expr::Identifier(_))));
+    let is_subquery = expander.subqueries > 0;
+    let may_name = is_subquery || has_names_in_where || select.projection.iter().any(has_subquery);
+    if !may_name || !written.iter_mut().any(has_names) {
         return Ok(());
     }
     let mut all = MergedFrom { sources: Vec::new(), merged: Vec::new() };
@@ -82,7 +95,15 @@ pub(super) fn name_sides_in_where<S: ContextProvider>(expander: &Expander<'_, S>
     }
     let sources = all.sources;
     all.merged.retain(|(name, _)| sources.iter().filter(|source| same_name(&source.name, name)).count() == 1);
-    write_out_aliases(condition, &all.merged)
+    name_sides_in_subqueries(expander, select, &all.merged);
+    // The planner would rather take a column of the query around it.
+    if is_subquery {
+        return write_out_merged(select, &all.merged);
+    }
+    match &mut select.selection {
+        Some(condition) => write_out_aliases(condition, &all.merged),
+        None => Ok(()),
+    }
 }
 
 /// Returns whether a join of a FROM clause is by names.
@@ -115,9 +136,26 @@ fn needs_merging(tables: &TableWithJoins) -> bool {
         TableFactor::NestedJoin { table_with_joins, alias: None } => needs_merging(table_with_joins),
         _ => false,
     };
+    // A column of two that a later condition names it finds in two.
+    let merges = |before: &Join, name: &str| match join_constraint(&mut before.join_operator.clone()) {
+        Some(JoinConstraint::Using(columns)) => {
+            let mut last = columns.iter().filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident));
+            last.any(|own| same_name(&own.value, name))
+        }
+        Some(JoinConstraint::Natural) => true,
+        _ => false,
+    };
+    let names_merged = |(at, join): (usize, &Join)| {
+        let is_merged = |part: &Expr| matches!(part, Expr::Identifier(own) if tables.joins[..at].iter().any(|before| merges(before, &own.value)));
+        match join_constraint(&mut join.join_operator.clone()) {
+            Some(JoinConstraint::On(condition)) => any_expr(condition, is_merged),
+            _ => false,
+        }
+    };
     // A column of three relations DataFusion 54 finds in three tables.
     let by_name = tables.joins.iter().filter(|join| by_names(&join.join_operator)).count();
     by_name > 1
+        || tables.joins.iter().enumerate().any(names_merged)
         || nested(&tables.relation)
         || tables.joins.iter().any(|join| keeps_right(&join.join_operator) || nested(&join.relation))
 }
@@ -148,6 +186,7 @@ fn merge_joins<S: ContextProvider>(
     for index in 0..tables.joins.len() {
         let by_name = join_constraint(&mut tables.joins[index].join_operator).cloned().filter(is_by_name);
         let Some(mut constraint) = by_name else {
+            name_sides_in_on(expander, &mut tables.joins[index], &all.merged)?;
             if !add_columns(expander, tables, index, &mut all)? {
                 return Ok(None);
             }
@@ -175,6 +214,26 @@ fn merge_joins<S: ContextProvider>(
         }
     }
     Ok(Some(all))
+}
+
+/// Writes the columns that joins before this one made of two with their tables in its condition. A name that its own side has too
+/// stays for the planner to refuse.
+fn name_sides_in_on<S: ContextProvider>(
+    expander: &Expander<'_, S>,
+    join: &mut Join,
+    merged: &[(String, Expr)],
+) -> Result<()> {
+    let Some(JoinConstraint::On(condition)) = join_constraint(&mut join.join_operator) else { return Ok(()) };
+    let names_one = |part: &Expr| matches!(part, Expr::Identifier(own) if merged.iter().any(|(name, _)| same_name(name, &own.value)));
+    if !any_expr(condition, names_one) {
+        return Ok(());
+    }
+    let side = TableWithJoins { relation: join.relation.clone(), joins: Vec::new() };
+    // One that cannot be planned by itself (LATERAL) has columns that are not known here.
+    let Ok(own) = expander.listed(&[side], Qualified::Always) else { return Ok(()) };
+    let is_free = |(name, _): &&(String, Expr)| !own.iter().any(|source| same_name(&source.name, name));
+    let free: Vec<_> = merged.iter().filter(is_free).cloned().collect();
+    write_out_aliases(condition, &free)
 }
 
 /// Returns the condition of a join by names, and makes one column of each two that it names.
@@ -242,6 +301,11 @@ fn add_columns<S: ContextProvider>(
     let join = &mut tables.joins[index];
     if matches!(join.relation, TableFactor::NestedJoin { alias: None, .. }) {
         let Some(MergedFrom { sources, merged }) = columns_of(expander, &mut join.relation)? else { return Ok(false) };
+        if let Some(JoinConstraint::On(condition)) = join_constraint(&mut join.join_operator) {
+            let is_free = |(name, _): &&(String, Expr)| !all.sources.iter().any(|own| same_name(&own.name, name));
+            let free: Vec<_> = merged.iter().filter(is_free).cloned().collect();
+            write_out_aliases(condition, &free)?;
+        }
         match join.join_operator {
             JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => return Ok(false),
             JoinOperator::LeftSemi(_) | JoinOperator::LeftAnti(_) => {}

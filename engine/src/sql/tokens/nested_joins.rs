@@ -38,6 +38,10 @@ pub(super) fn nested_joins(tokens: &mut Vec<TokenWithSpan>) {
                 }
                 joins.push(OpenJoin { side: at + 1, is_joined: false });
             }
+            // `ON CONFLICT` is none of a join.
+            word if is_word(word, "on") && tokens.get(at + 1).is_some_and(|next| is_word(&next.token, "conflict")) => {
+                joins.clear();
+            }
             word if is_word(word, "on") || is_word(word, "using") => {
                 if let Some(join) = joins.pop().filter(|join| join.is_joined) {
                     brackets.extend([(join.side, Token::LParen), (at, Token::RParen)]);

@@ -1,13 +1,16 @@
 //! Parquet files: which columns they have, and how those are read that DataFusion's reader does not: UUIDs, which are text
-//! in tables, and columns that do not have a name of their own, which a reader of ours finds by their places.
+//! in tables, columns that do not have a name of their own, which a reader of ours finds by their places, and intervals, of which
+//! that reader reads the months by themselves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{
+    Array, ArrayRef, AsArray, IntervalDayTimeArray, IntervalMonthDayNanoArray, IntervalYearMonthArray, RecordBatch,
+};
+use arrow::datatypes::{DataType, Field, IntervalDayTime, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::Bytes;
 use datafusion::catalog::Session;
@@ -23,7 +26,7 @@ use datafusion::physical_expr_adapter::{
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{ConvertedType, LogicalType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -41,6 +44,8 @@ use crate::functions::value_conversion;
 
 /// The rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
+/// The type in which a table has intervals.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// The end of a file: the length of its footer, and a mark.
 const FOOTER_TAIL_BYTES: u64 = 8;
 
@@ -69,11 +74,22 @@ pub(crate) async fn infer_parquet(
     }
     let columns = schemas.iter().map(|schema| if renamed.is_empty() { schema.clone() } else { table_columns(schema) });
     let merged = merged_columns(files, &columns.collect::<Vec<_>>(), unlike)?;
-    let options = match renamed.is_empty() {
+    let keeps_columns = renamed.is_empty() && !schemas.iter().any(has_intervals);
+    let options = match keeps_columns {
         true => BTreeMap::new(),
         false => BTreeMap::from([(COLUMN_KEYS.to_owned(), serde_json::to_string(&renamed).unwrap_or_default())]),
     };
     Ok((Arc::new(merged), options))
+}
+
+/// Whether a table has columns that are read twice.
+fn has_intervals(columns: &Schema) -> bool {
+    columns.fields().iter().any(|field| *field.data_type() == INTERVAL)
+}
+
+/// Whether a column is an interval of Parquet's: months, days and milliseconds.
+fn is_interval(written: &TypePtr) -> bool {
+    written.get_basic_info().converted_type() == ConvertedType::INTERVAL
 }
 
 /// Returns the columns of text, by their names in a table, that one of the files says hold JSON: by Parquet's type, as
@@ -107,6 +123,7 @@ async fn file_schema(
         let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
         let data_type = match field.data_type() {
             DataType::FixedSizeBinary(16) if is_uuid => DataType::Utf8,
+            DataType::Interval(_) if is_interval(written) => INTERVAL,
             _ if field.extension_type_name().is_some() => table_type(field),
             plain => held_type(plain),
         };
@@ -183,14 +200,76 @@ pub(crate) fn read_renamed_parquet(
     };
     let reader = ParquetRecordBatchReaderBuilder::try_new(ParquetChunks(file.clone())).map_err(unfit)?;
     let places = ColumnPlaces::find(reader.schema(), wanted);
+    let written = reader.parquet_schema().root_schema().get_fields();
+    let is_read_as_days = |place: &usize| {
+        written.get(*place).is_some_and(is_interval)
+            && *reader.schema().field(*place).data_type() == DataType::Interval(IntervalUnit::DayTime)
+    };
+    let intervals: Vec<usize> = places.read.iter().copied().filter(is_read_as_days).collect();
+    let mut months = match intervals.is_empty() {
+        true => None,
+        false => Some(months_of(file, reader.schema(), &intervals).map_err(unfit)?),
+    };
     let mask = ProjectionMask::roots(reader.parquet_schema(), places.read.iter().copied());
     let reader = reader.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(unfit)?;
     for batch in reader {
-        if !each(places.arrange(&batch.map_err(damaged)?).map_err(damaged)?)? {
+        let mut batch = batch.map_err(damaged)?;
+        if let Some(months) = &mut months {
+            let missing = || Err(ArrowError::ParquetError("an interval has no months".to_owned()));
+            let months = months.next().unwrap_or_else(missing).map_err(damaged)?;
+            batch =
+                with_months(&batch, &months, |at| intervals.binary_search(&places.read[at]).ok()).map_err(damaged)?;
+        }
+        if !each(places.arrange(&batch).map_err(damaged)?)? {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads the months of intervals. Arrow's reader has no type for a whole one: it leaves out either months, or all else.
+fn months_of(
+    file: &LocatedFile,
+    columns: &SchemaRef,
+    intervals: &[usize],
+) -> Result<ParquetRecordBatchReader, ParquetError> {
+    let months = |(place, field): (usize, &Arc<Field>)| match intervals.contains(&place) {
+        true => Arc::new(field.as_ref().clone().with_data_type(DataType::Interval(IntervalUnit::YearMonth))),
+        false => Arc::clone(field),
+    };
+    let columns = Schema::new(columns.fields().iter().enumerate().map(months).collect::<Vec<_>>());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(columns));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(ParquetChunks(file.clone()), options)?;
+    let mask = ProjectionMask::roots(reader.parquet_schema(), intervals.iter().copied());
+    reader.with_projection(mask).with_batch_size(BATCH_ROWS).build()
+}
+
+/// Returns a batch with whole intervals. `months_at` says where the months of one of its columns are.
+fn with_months(
+    batch: &RecordBatch,
+    months: &RecordBatch,
+    months_at: impl Fn(usize) -> Option<usize>,
+) -> Result<RecordBatch, ArrowError> {
+    if batch.num_rows() != months.num_rows() {
+        return Err(ArrowError::ParquetError("intervals and their months are of different lengths".to_owned()));
+    }
+    let columns = batch.columns().iter().enumerate().map(|(at, column)| match months_at(at) {
+        Some(place) => whole_intervals(column.as_primitive(), months.column(place).as_primitive()),
+        None => Arc::clone(column),
+    });
+    let columns: Vec<ArrayRef> = columns.collect();
+    let fields = batch.schema_ref().fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| field.as_ref().clone().with_data_type(column.data_type().clone()));
+    RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns)
+}
+
+fn whole_intervals(days: &IntervalDayTimeArray, months: &IntervalYearMonthArray) -> ArrayRef {
+    let whole = days.iter().zip(months.values()).map(|(days, months)| {
+        // Milliseconds have no sign in Parquet.
+        let of = |time: IntervalDayTime| i64::from(time.milliseconds as u32) * 1_000_000;
+        days.map(|time| IntervalMonthDayNano::new(*months, time.days, of(time)))
+    });
+    Arc::new(whole.collect::<IntervalMonthDayNanoArray>())
 }
 
 /// The reader of Parquet files whose columns do not keep their names.
