@@ -118,6 +118,7 @@ mod unary_minus;
 mod unique_keys;
 mod unnamed_subqueries;
 mod unnest_joins;
+mod untyped_texts;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;
