@@ -122,6 +122,7 @@ mod untyped_texts;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;
+mod volatile_filters;
 mod volatile_queries;
 mod windowed_extremes;
 mod with_weight;

@@ -44,6 +44,7 @@ use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subq
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
 use super::value_casts::{may_convert, with_bytes, with_conversion, with_normal_form};
+use super::volatile_filters::with_chosen_rows;
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -99,6 +100,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.transform_data(with_column_types)?.transform_data(with_values_beside_outer)?;
         let node = node.transform_data(with_null_membership)?.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
+        let node = node.transform_data(with_chosen_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
     .data()
