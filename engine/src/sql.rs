@@ -89,6 +89,7 @@ pub(crate) mod returning;
 mod rounded_times;
 mod row_statements;
 mod row_values;
+mod same_table_names;
 mod series;
 mod series_of_columns;
 mod session_functions;
