@@ -169,8 +169,9 @@ impl Counts {
 
     /// Returns the values upwards, with their counts.
     fn sorted(&self) -> Vec<(&ScalarValue, u64)> {
-        let counted = |(value, count)| (value, if self.is_distinct { 1 } else { *count });
-        let mut sorted: Vec<(&ScalarValue, u64)> = self.counts.iter().map(counted).collect();
+        let counts = self.counts.iter();
+        let mut sorted: Vec<(&ScalarValue, u64)> =
+            counts.map(|(value, count)| (value, if self.is_distinct { 1 } else { *count })).collect();
         sorted.sort_by(|(left, _), (right, _)| left.partial_cmp(right).unwrap_or(std::cmp::Ordering::Equal));
         sorted
     }
