@@ -15,7 +15,8 @@ const CHOSEN: &str = "__chosen";
 /// Returns a filter by such a condition, over anything but a table, as one by a column.
 pub(super) fn with_chosen_rows(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = &node else { return Ok(Transformed::no(node)) };
-    if is_table(&filter.input) || !filter.predicate.is_volatile() {
+    let has_columns = !filter.input.schema().fields().is_empty();
+    if is_table(&filter.input) || !has_columns || !filter.predicate.is_volatile() {
         return Ok(Transformed::no(node));
     }
     let (volatile, others): (Vec<Expr>, Vec<Expr>) =
