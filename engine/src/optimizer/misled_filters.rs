@@ -12,6 +12,7 @@ use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, IsNotNullExpr, lit};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalExprRef, conjunction, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -160,7 +161,9 @@ fn origin(plan: &Arc<dyn ExecutionPlan>, child: usize, column: usize) -> Option<
     let made_of =
         |expr: &Arc<dyn PhysicalExpr>| -> HashSet<usize> { collect_columns(expr).iter().map(Column::index).collect() };
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        return Some(made_of(&projection.expr().get(column)?.expr));
+        let expr = &projection.expr().get(column)?.expr;
+        // What makes up values makes others below.
+        return (!is_volatile(expr)).then(|| made_of(expr));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         return Some(made_of(&aggregate.group_expr().expr().get(column)?.0));

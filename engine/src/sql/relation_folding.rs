@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::accepted::check_accepted;
 use super::json_records::rewrite_json_records;
 use super::json_tables::rewrite_json_tables;
+use super::same_table_names::check_table_names;
 use super::series_of_columns::rewrite_series_of_columns;
 use super::shorthand::{call, text, write_out};
 use super::sql_types::keep_digits;
@@ -31,6 +32,7 @@ pub(crate) fn fold_relations(statement: &mut Statement, database: &str) -> Resul
     rewrite_table_functions(statement)?;
     rewrite_json_records(statement)?;
     check_accepted(statement)?;
+    check_table_names(statement)?;
     write_out(statement)?;
     rewrite_json_tables(statement)?;
     rewrite_series_of_columns(statement)?;

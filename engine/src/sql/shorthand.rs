@@ -37,6 +37,7 @@ use super::syntax::try_visit_statement;
 use super::unary_minus::bind_minus;
 use super::unnamed_subqueries::name_subqueries;
 use super::unnest_joins::write_out_unnest;
+use super::untyped_texts::{write_out_columns, write_out_elements};
 use super::volatile_queries::check_volatile;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -93,6 +94,10 @@ impl VisitorMut for ShorthandWriter {
         }
         write_out_tables(&mut query.body);
         if let SetExpr::Values(values) = query.body.as_mut() {
+            // Those of a statement by itself may be rows of a table, which has types.
+            if self.in_order.len() > 1 {
+                write_out_columns(values);
+            }
             values.rows.iter_mut().flat_map(|row| &mut **row).for_each(write_out_predicates);
         }
         if let Some(fetch) = query.fetch.take_if(|_| !query.limit_clause.as_ref().is_some_and(has_limit)) {
@@ -157,6 +162,7 @@ impl VisitorMut for ShorthandWriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         bind_minus(expr);
+        write_out_elements(expr);
         write_out_patterns(expr);
         write_out_fields(expr);
         write_out_json_operators(expr);

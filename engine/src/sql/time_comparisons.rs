@@ -45,6 +45,7 @@ use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subq
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
 use super::value_casts::{ARROW_CASTS, may_convert, with_bytes, with_conversion, with_normal_form};
+use super::volatile_filters::with_chosen_rows;
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
 
 /// The functions that give one of their arguments.
@@ -104,6 +105,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             .transform_data(with_values_beside_outer)?;
         let node = node.transform_data(with_null_membership)?.transform_data(with_lifted_values)?;
         let node = node.transform_data(with_subqueries_below)?.transform_data(with_plain_rows)?;
+        let node = node.transform_data(with_chosen_rows)?;
         node.map_data(LogicalPlan::recompute_schema)
     })
     .data()
@@ -218,11 +220,27 @@ fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let Some(time) = types.find(|found| matches!(found, DataType::Timestamp(_, _))) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             };
-            let normal: Vec<Option<Expr>> = call.args.iter().map(|arg| with_normal_form(arg, &time)).collect();
-            let transformed = normal.iter().any(Option::is_some);
-            let args = call.args.into_iter().zip(normal).map(|(arg, normal)| normal.unwrap_or(arg));
-            call.args = args.collect();
-            Transformed::new_transformed(Expr::ScalarFunction(call), transformed)
+            let mut changed = false;
+            for arg in call.args.iter_mut().filter(|arg| text(arg).is_some()) {
+                *arg = as_time(std::mem::take(arg), Some(&time), schema)?.data;
+                changed = true;
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), changed)
+        }
+        // DataFusion makes timestamps of nanoseconds of the two, which `9999-12-31` is none of.
+        Expr::Case(mut case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(case.else_expr.iter());
+            let mut types = results.filter_map(|result| result.get_type(schema).ok());
+            let Some(time) = types.find(|found| matches!(found, DataType::Timestamp(_, _))) else {
+                return Ok(Transformed::no(Expr::Case(case)));
+            };
+            let mut changed = false;
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(case.else_expr.iter_mut());
+            for result in results.filter(|result| text(result).is_some()) {
+                **result = as_time(std::mem::take(result.as_mut()), Some(&time), schema)?.data;
+                changed = true;
+            }
+            Transformed::new_transformed(Expr::Case(case), changed)
         }
         other => Transformed::no(other),
     })

@@ -71,7 +71,8 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         let number = cast_to(value.as_ref().clone(), &DataType::Int32, is_try);
         return Ok(Transformed::yes(cast_to(number, target, is_try)));
     }
-    if from.is_decimal() && *target == DataType::Boolean {
+    // Of a cast of numbers DataFusion 54 takes the least for the least boolean, which of -1 and 0 is the greatest.
+    if from.is_numeric() && *target == DataType::Boolean {
         let zero = lit(ScalarValue::new_zero(&from)?);
         return Ok(Transformed::yes(value.as_ref().clone().not_eq(zero)));
     }

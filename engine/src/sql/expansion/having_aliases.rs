@@ -4,7 +4,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectItem, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Query, Select, SelectItem, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
 
 use crate::identifiers::same_name;
 use crate::sql::function_forms::{is_aggregate, is_aggregate_form};
@@ -14,10 +16,8 @@ use crate::sql::syntax::any_expr;
 pub(super) fn name_aggregates_in_having(select: &mut Select) {
     let is_grouped = |name: &str| match &select.group_by {
         GroupByExpr::All(_) => false,
-        GroupByExpr::Expressions(exprs, _) => exprs.iter().any(|expr| match expr {
-            Expr::Identifier(ident) => same_name(&ident.value, name),
-            Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|last| same_name(&last.value, name)),
-            _ => false,
+        GroupByExpr::Expressions(exprs, _) => exprs.iter().any(|expr| {
+            is_column(expr, name) || selected(expr, &select.projection).is_some_and(|own| is_column(own, name))
         }),
     };
     let aliases = select.projection.iter().filter_map(|item| match item {
@@ -31,6 +31,31 @@ pub(super) fn name_aggregates_in_having(select: &mut Select) {
         && !aliases.is_empty()
     {
         let _: ControlFlow<()> = VisitMut::visit(having, &mut HavingAliases { aliases: &aliases, depth: 0 });
+    }
+}
+
+fn is_column(expr: &Expr, name: &str) -> bool {
+    match expr {
+        Expr::Identifier(ident) => same_name(&ident.value, name),
+        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|last| same_name(&last.value, name)),
+        _ => false,
+    }
+}
+
+/// Returns the expression of a select list that GROUP BY names by its alias or its place.
+fn selected<'a>(group: &Expr, projection: &'a [SelectItem]) -> Option<&'a Expr> {
+    match group {
+        Expr::Identifier(ident) => projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if same_name(&alias.value, &ident.value) => Some(expr),
+            _ => None,
+        }),
+        Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) => {
+            match projection.get(place.parse::<usize>().ok()?.checked_sub(1)?)? {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 
