@@ -94,8 +94,8 @@ pub use plan_cache::{PlanCacheState, ResultCacheState};
 pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{
-    AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, PolicyExplanation, Session,
-    StatementDescription, parquet_properties,
+    AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, ParquetRows,
+    PolicyExplanation, Session, StatementDescription,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};

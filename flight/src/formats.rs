@@ -13,9 +13,8 @@ use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
-use querent_engine::parquet_properties;
+use querent_engine::ParquetRows;
 use serde_json::json;
 
 use csv::SeparatedWriter;
@@ -113,7 +112,7 @@ pub(crate) enum ResultWriter {
     Objects { rows: Arc<RowWriter>, any_rows: bool },
     Separated(SeparatedWriter),
     Arrow(Box<StreamWriter<Vec<u8>>>),
-    Parquet(Box<ArrowWriter<Vec<u8>>>),
+    Parquet(Box<ParquetRows<Vec<u8>>>),
 }
 
 impl ResultWriter {
@@ -129,8 +128,7 @@ impl ResultWriter {
             ResultFormat::Tsv => Self::Separated(SeparatedWriter::tabs(schema)),
             ResultFormat::Arrow => Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), &schema)?)),
             ResultFormat::Parquet => {
-                let properties = parquet_properties(Compression::SNAPPY);
-                Self::Parquet(Box::new(ArrowWriter::try_new(Vec::new(), schema, Some(properties))?))
+                Self::Parquet(Box::new(ParquetRows::try_new(Vec::new(), &schema, Compression::SNAPPY)?))
             }
         })
     }

@@ -1,5 +1,6 @@
 //! `round` and `trunc` to digits that a number does not have, and `trunc` of decimals. DataFusion 54 multiplies by a power of ten and
-//! divides by it again, so that 1e300 to ten digits is infinite and 1.5 to 400 is no number; a decimal it cuts as a double.
+//! divides by it again, so that 1e300 to ten digits is infinite, and 1.5 and an infinity to 400 are no numbers; a decimal it cuts as a
+//! double.
 
 use std::sync::Arc;
 
@@ -113,7 +114,8 @@ fn answer(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
     }
 }
 
-/// Returns the rounded numbers, and for those that became infinite or none, what has more digits than a number: itself, or zero.
+/// Returns the rounded numbers, and for those that became infinite or none, what has more digits than a number, and an infinity: itself,
+/// or zero.
 fn repaired<T: ArrowPrimitiveType>(
     values: &ArrayRef,
     places: &ArrayRef,
@@ -126,10 +128,10 @@ fn repaired<T: ArrowPrimitiveType>(
         return Arc::clone(rounded);
     }
     let repaired = results.iter().enumerate().map(|(row, result)| {
-        result.map(|result| match is_finite(result) || !is_finite(values.value(row)) {
-            true => result,
-            false if places.value(row) < 0 => T::Native::default(),
-            false => values.value(row),
+        result.map(|result| match (is_finite(result), values.value(row)) {
+            (true, _) => result,
+            (false, value) if is_finite(value) && places.value(row) < 0 => T::Native::default(),
+            (false, value) => value,
         })
     });
     Arc::new(repaired.collect::<PrimitiveArray<T>>())

@@ -16,14 +16,13 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{self, Value};
 use futures::StreamExt;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 use querent_catalog::{CatalogError, is_full};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::Session;
+use super::parquet_rows::ParquetRows;
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 use crate::policy::{allowed_location, require_server_admin};
@@ -35,19 +34,6 @@ use crate::type_names::sql_name;
 
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
-/// The most rows and bytes of a row group, all of which its writer holds: DuckDB's rows, and fewer wide ones.
-const ROW_GROUP_ROWS: usize = 122_880;
-const ROW_GROUP_BYTES: usize = 64 << 20;
-
-/// Returns how a query's rows are written as a Parquet file.
-pub fn parquet_properties(compression: Compression) -> WriterProperties {
-    WriterProperties::builder()
-        .set_compression(compression)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-        .build()
-}
-
 impl Session {
     /// Plans `COPY table TO 'file'` and `COPY (query) TO 'file'`.
     pub(super) async fn plan_copy(
@@ -273,7 +259,7 @@ enum RowsWriter<W: Write + Send> {
     Csv(Box<arrow::csv::Writer<W>>),
     Lines(LineDelimitedWriter<W>),
     Array(ArrayWriter<W>),
-    Parquet(Box<ArrowWriter<W>>),
+    Parquet(Box<ParquetRows<W>>),
     Arrow(Box<FileWriter<W>>),
 }
 
@@ -292,7 +278,7 @@ impl<W: Write + Send> RowsWriter<W> {
             CopyFormat::Json => RowsWriter::Lines(json().build(file)),
             CopyFormat::Parquet => {
                 let compression = compression(&target.compression).unwrap_or(Compression::SNAPPY);
-                let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(parquet_properties(compression)));
+                let writer = ParquetRows::try_new(file, schema, compression);
                 RowsWriter::Parquet(Box::new(writer.map_err(DataFusionError::from)?))
             }
             CopyFormat::Arrow => RowsWriter::Arrow(Box::new(FileWriter::try_new(file, schema)?)),

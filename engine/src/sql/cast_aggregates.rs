@@ -1,5 +1,5 @@
-//! Aggregates of one SELECT that differ in a cast only: `min(a), min(CAST(a AS DOUBLE))`. The planner calls both what it calls a
-//! column without the cast, so the arguments of the later ones get a name of their own.
+//! Aggregates and windows of one SELECT that differ in a cast only: `min(a), min(CAST(a AS DOUBLE))`. The planner calls both what it
+//! calls a column without the cast, so the arguments of the later ones get a name of their own.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ pub(super) fn tell_casts_apart(select: &mut Select) {
 
 fn tell_apart(expr: &mut Expr, seen: &mut SeenAggregates) {
     let Expr::Function(function) = expr else { return };
-    if function.over.is_some() || !is_aggregate(&function.name.to_string().to_lowercase()) {
+    if function.over.is_none() && !is_aggregate(&function.name.to_string().to_lowercase()) {
         return;
     }
     let text = function.to_string().to_lowercase();

@@ -366,7 +366,7 @@ fn is_null(value: &Expr) -> bool {
     }
 }
 
-/// Returns a double, a date or a timestamp without the cast that brought it to the type of its column.
+/// Returns a double, a text, a date or a timestamp without the cast that brought it to the type of its column.
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     // An expression that was changed has an alias, by its old name.
     let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
@@ -374,7 +374,7 @@ fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => is_date(&found) || matches!(found, DataType::Timestamp(_, _)),
-        wanted => makes_decimals(&found, wanted),
+        wanted => makes_decimals(&found, wanted) || (wanted.is_decimal() && found.is_string()),
     };
     if is_coerced { &cast.expr } else { value }
 }

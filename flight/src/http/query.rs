@@ -1,6 +1,6 @@
 //! `POST /v1/query`: runs one SQL statement or KQL query and streams its rows in one of [`crate::formats`].
 //!
-//! The status is sent after the first batch, so that a query that fails early has an error status. A later failure ends
+//! The status is sent after the first rows, so that a query that fails early has an error status. A later failure ends
 //! NDJSON with an `{"error":{...}}` line and aborts the other formats, so that a cut result never looks complete. The
 //! row count is a trailer.
 
@@ -11,7 +11,6 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt;
 use http::{HeaderValue, header};
 use querent_engine::EngineError;
 
@@ -19,7 +18,7 @@ use crate::admission::Door;
 use crate::error::{ApiError, Budget};
 use crate::http::request::{ApiCall, Params, RequestId};
 use crate::query_limits::{QueryLanguage, RESULT_CACHE_HEADER, RESULT_CACHE_HIT};
-use body::ResultBody;
+use body::{ResultBody, RowsAhead};
 use request::{QueryParams, QueryRequest};
 
 pub(super) async fn query(
@@ -49,10 +48,10 @@ pub(super) async fn query(
             (QueryLanguage::Sql, params) => session.sql_with_params(&request.text, params).await?,
         };
         rows = rows.holding(place);
-        let first = rows.next().await.transpose()?;
-        Ok((rows, first))
+        let ahead = RowsAhead::of(&mut rows).await?;
+        Ok((rows, ahead))
     };
-    let (rows, first) = match started.await {
+    let (rows, ahead) = match started.await {
         Ok(started) => started,
         Err(error) => {
             permit.failed();
@@ -60,7 +59,7 @@ pub(super) async fn query(
         }
     };
     let is_kept = rows.stats().from_result_cache;
-    let result = ResultBody { rows, first, permit, api_error, request_id: request_id.0 };
+    let result = ResultBody { rows, ahead, permit, api_error, request_id: request_id.0 };
     let mut response = Body::new(result.frames(format)?).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     // HTTP/1.1 sends trailers only if they are announced, and only to clients that sent `TE: trailers`.

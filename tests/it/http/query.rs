@@ -149,6 +149,23 @@ async fn csv_is_asked_for_in_three_ways_and_streamed() {
 }
 
 #[tokio::test]
+async fn a_query_that_fails_among_its_first_rows_has_an_errors_status() {
+    let server = TestServer::start(TestSettings::default()).await;
+    // The function is called with one row before it is called with the others.
+    let sql = "SELECT bin(x) AS v FROM (SELECT * FROM (VALUES (1::HUGEINT), (99999999999999999999::HUGEINT)) AS t(x) OFFSET 0) u";
+    for format in ["arrow", "json", "csv", "ndjson"] {
+        let request = server.http.post(server.url(&format!("/v1/query?format={format}"))).body(sql);
+        let reply = server.send(request, None).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (400, &json!("invalid_value")),
+            "{format}: {}",
+            reply.text
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_root_is_a_page_for_people_and_json_for_programs() {
     let server = TestServer::start(TestSettings::default()).await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";

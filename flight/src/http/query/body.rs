@@ -2,6 +2,9 @@
 //!
 //! Large batches are encoded off the async runtime. Dropping the body drops the query.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use bytes::Bytes;
@@ -10,6 +13,7 @@ use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::{EngineError, QueryStream};
+use tokio::time::{Instant, timeout_at};
 
 use crate::admission::QueryPermit;
 use crate::error::{ApiError, ErrorCode, ErrorShape};
@@ -17,10 +21,44 @@ use crate::formats::{ResultFormat, ResultWriter};
 use crate::http::encoding::encode_off_runtime;
 use crate::metrics;
 
+/// Rows that are read before the status is sent: a query that fails among them has an error status. More would keep a client waiting
+/// for rows that are there.
+const AHEAD_BYTES: usize = 64 << 10;
+/// How long rows behind the first batch are waited for.
+const AHEAD_TIME: Duration = Duration::from_millis(100);
+
+/// The first rows of a query.
+pub(super) struct RowsAhead {
+    batches: VecDeque<RecordBatch>,
+    /// Whether there are no others.
+    is_all: bool,
+}
+
+impl RowsAhead {
+    /// Reads the first batch of a query, and those behind it as long as they are few and come at once. Errors: the query's.
+    pub(super) async fn of(rows: &mut QueryStream) -> Result<Self, EngineError> {
+        let mut ahead = Self { batches: VecDeque::new(), is_all: false };
+        let Some(first) = rows.next().await.transpose()? else { return Ok(Self { is_all: true, ..ahead }) };
+        let deadline = Instant::now() + AHEAD_TIME;
+        let mut bytes = first.get_array_memory_size();
+        ahead.batches.push_back(first);
+        while bytes < AHEAD_BYTES {
+            let Ok(next) = timeout_at(deadline, rows.next()).await else { break };
+            let Some(batch) = next.transpose()? else {
+                ahead.is_all = true;
+                break;
+            };
+            bytes += batch.get_array_memory_size();
+            ahead.batches.push_back(batch);
+        }
+        Ok(ahead)
+    }
+}
+
 /// A started query and all that its body needs.
 pub(super) struct ResultBody<E> {
     pub(super) rows: QueryStream,
-    pub(super) first: Option<RecordBatch>,
+    pub(super) ahead: RowsAhead,
     pub(super) permit: QueryPermit,
     pub(super) api_error: E,
     pub(super) request_id: String,
@@ -35,22 +73,27 @@ where
         self,
         format: ResultFormat,
     ) -> Result<StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send>, ApiError> {
-        let Self { mut rows, first, mut permit, api_error, request_id } = self;
+        let Self { mut rows, mut ahead, mut permit, api_error, request_id } = self;
         if let Some(message) = format.refusal(&rows.schema()) {
             return Err(ApiError::new(ErrorCode::Unsupported, message));
         }
         let mut writer = ResultWriter::new(format, rows.schema()).map_err(ApiError::internal)?;
         let request = tracing::Span::current();
         let encoded = async_stream::try_stream! {
-            let mut next = first;
-            while let Some(batch) = next {
+            loop {
+                let next = match ahead.batches.pop_front() {
+                    None if !ahead.is_all => {
+                        let following = rows.next().await.transpose().inspect_err(|_| permit.failed());
+                        following.map_err(&api_error)?
+                    }
+                    next => next,
+                };
+                let Some(batch) = next else { break };
                 let (writer_back, bytes) = encode(writer, batch).await.inspect_err(|_| permit.failed())?;
                 writer = writer_back;
                 if !bytes.is_empty() {
                     yield Frame::data(bytes);
                 }
-                let following = rows.next().await.transpose().inspect_err(|_| permit.failed());
-                next = following.map_err(&api_error)?;
             }
             let stats = rows.stats();
             let bytes = writer.finish(stats.rows, stats.truncated).map_err(ApiError::internal)?;
