@@ -352,8 +352,10 @@ await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row
 assert.equal(await page.locator('[role="columnheader"]').first().innerText(), "late share");
 await page.goBack();
 await page.getByRole("button", { name: "Questions and metrics" }).click();
-await page.getByRole("button", { name: "Drop the verified query Who flies most?" }).click();
-await page.getByRole("button", { name: "Drop the metric late share" }).click();
+for (const what of ["verified query Who flies most?", "metric late share"]) {
+  await page.getByRole("button", { name: `Drop the ${what}`, exact: true }).click();
+  await page.getByRole("button", { name: `Yes, drop the ${what}`, exact: true }).click();
+}
 await page.locator(".taught li").first().waitFor({ state: "detached" });
 await page.getByRole("button", { name: "Relationships" }).click();
 await page.getByRole("button", { name: "Graph", exact: true }).click();

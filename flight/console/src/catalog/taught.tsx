@@ -49,8 +49,8 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.sql}</pre>
             <div class="row">
               <button onClick={() => open(one.database, one.sql)}>Run in Query</button>
-              <button class="danger" aria-label={`Drop the verified query ${one.question}`}
-                onClick={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))}>Drop</button>
+              <DropButton what={`verified query ${one.question}`}
+                onDrop={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))} />
             </div>
           </li>
         ))}
@@ -67,14 +67,22 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.expression}{one.filter && `\nWHERE ${one.filter}`}</pre>
             <div class="row">
               <button onClick={() => open(one.database, sqlOf(one))}>Run in Query</button>
-              <button class="danger" aria-label={`Drop the metric ${one.name}`}
-                onClick={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))}>Drop</button>
+              <DropButton what={`metric ${one.name}`}
+                onDrop={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))} />
             </div>
           </li>
         ))}
       </ul>
     </section>
   );
+}
+
+/** What is dropped does not come back, so it takes two clicks. */
+function DropButton({ what, onDrop }: { what: string; onDrop(): void }) {
+  const [isAsked, ask] = useState(false);
+  return isAsked
+    ? <button class="danger" aria-label={`Yes, drop the ${what}`} onClick={onDrop} onBlur={() => ask(false)}>Yes, drop it</button>
+    : <button aria-label={`Drop the ${what}`} onClick={() => ask(true)}>Drop</button>;
 }
 
 function sqlOf({ name, expression, table, filter }: Metric): string {

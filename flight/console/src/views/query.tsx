@@ -185,7 +185,7 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   const [reason, setReason] = useState<QuerentError | null>(null);
   useEffect(() => setReason(null), [result?.startedAt]);
   if (!result) {
-    return <p class="empty">Ctrl-Enter runs the query, or what is selected of it. Ctrl-K finds everything else.</p>;
+    return <p class="empty">Ctrl-Enter runs the query, what is selected of it, or of several statements the one at the cursor. Ctrl-K finds everything else.</p>;
   }
   const failure = reason ?? result.failure;
   const { text } = result.statement;
