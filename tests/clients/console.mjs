@@ -104,6 +104,7 @@ await page.keyboard.press("ArrowUp");
 await page.getByRole("button", { name: /^Run/ }).click();
 await page.getByRole("button", { name: "Write carrier and run" }).click();
 await page.locator('.status[data-outcome="done"]', { hasText: "2 rows" }).waitFor();
+// The button that was pressed is gone, and the keyboard is in the text again.
 await page.keyboard.press("ControlOrMeta+Home");
 await page.keyboard.press("ControlOrMeta+Enter");
 await page.locator(".status", { hasText: "SELECT 'one;' AS a" }).waitFor();
