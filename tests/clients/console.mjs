@@ -104,6 +104,7 @@ await page.keyboard.press("ArrowUp");
 await page.getByRole("button", { name: /^Run/ }).click();
 await page.getByRole("button", { name: "Write carrier and run" }).click();
 await page.locator('.status[data-outcome="done"]', { hasText: "2 rows" }).waitFor();
+// The button that was pressed is gone, and the keyboard is in the text again.
 await page.keyboard.press("ControlOrMeta+Home");
 await page.keyboard.press("ControlOrMeta+Enter");
 await page.locator(".status", { hasText: "SELECT 'one;' AS a" }).waitFor();
@@ -329,6 +330,36 @@ await shown(".relations a[aria-current=page]");
 assert.deepEqual((await page.locator(".relations a").allTextContents()).sort(), ["airlines", "flights"]);
 await picture("graph");
 await accessible("the graph of relationships");
+// What was taught of the table: run, and dropped.
+await page.evaluate(async (token) => {
+  for (const [route, body] of [
+    ["verified-queries", { question: "Who flies most?", sql: "SELECT carrier FROM flights GROUP BY ALL ORDER BY count(*) DESC LIMIT 1" }],
+    ["metrics", { name: "late share", table: { database: "default", table: "flights" }, expression: "avg(dep_delay)", filter: "dep_delay > 0" }],
+  ]) {
+    const answer = await fetch(`/v1/catalog/${route}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+  }
+}, token);
+await page.getByRole("button", { name: "Questions and metrics" }).click();
+await page.locator(".taught li", { hasText: "Who flies most?" }).waitFor();
+await picture("taught");
+await accessible("what was taught of a table");
+await page.locator(".taught li", { hasText: "late share" }).getByRole("button", { name: "Run in Query" }).click();
+await page.locator('.query-view .status[data-outcome="done"]', { hasText: "1 row" }).waitFor();
+assert.equal(await page.locator('[role="columnheader"]').first().innerText(), "late share");
+await page.goBack();
+await page.getByRole("button", { name: "Questions and metrics" }).click();
+for (const what of ["verified query Who flies most?", "metric late share"]) {
+  await page.getByRole("button", { name: `Drop the ${what}`, exact: true }).click();
+  await page.getByRole("button", { name: `Yes, drop the ${what}`, exact: true }).click();
+}
+await page.locator(".taught li").first().waitFor({ state: "detached" });
+await page.getByRole("button", { name: "Relationships" }).click();
+await page.getByRole("button", { name: "Graph", exact: true }).click();
 await page.locator('.relations a[aria-label="Table default.airlines"]').focus();
 await page.keyboard.press("Enter");
 await page.getByRole("heading", { name: /\.airlines$/ }).waitFor();
@@ -364,6 +395,7 @@ await page.keyboard.press("Enter");
 await page.locator('.run[data-outcome="done"]').waitFor();
 await shown(".chart svg");
 await shown(".answer .proof.is-unproven");
+await page.locator(".answer .confidence", { hasText: "not proven" }).waitFor();
 await page.locator(".answer").scrollIntoViewIfNeeded();
 const proven = await page.locator(".answer .proof").allInnerTexts();
 assert.ok(proven.some((text) => text.startsWith("UA")), String(proven));

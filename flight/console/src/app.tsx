@@ -112,7 +112,8 @@ export function App() {
       <main class="main">
         {isRefused && at.view !== "settings" && (
           <p class="banner" role="alert">
-            This server asks for a token. <a href={address("settings")}>Enter it in Settings</a>
+            {known === "" ? "This server asks for a token." : "This server does not take the token any more."}{" "}
+            <a href={address("settings")}>Enter {known === "" ? "it" : "another"} in Settings</a>
           </p>
         )}
         <view.Shown key={view.name} />

@@ -45,10 +45,17 @@ export interface AskRun {
   /** The paused run that it goes on from. */
   continues: string | null;
   steps: Step[];
-  answer: { text: string; proof: Proof[]; query: string | null; language: "sql" | "kql" } | null;
+  answer: { text: string; proof: Proof[]; confidence: Confidence | null } | null;
   error: { code: string; message: string } | null;
   elapsedMs: number | null;
   tokens: { input: number; output: number } | null;
+}
+
+/** How far an answer is to be trusted, in a word, and why. */
+export interface Confidence {
+  level: "verified" | "likely" | "unsure" | "doubtful";
+  probability?: number;
+  reasons: string[];
 }
 
 export interface RunEvent {
@@ -139,15 +146,13 @@ function argumentsOf(value: unknown): Record<string, unknown> {
 }
 
 function answerOf(data: Record<string, unknown>, steps: Step[]): AskRun["answer"] {
-  const kql = text(data["kql_used"]);
   const proof = (data["proof"] ?? []) as Proof[];
   const chars = [...String(data["text"])];
   const begin = beginOfAnswer(chars, proof, steps);
   return {
     text: chars.slice(begin ?? 0).join(""),
     proof: begin === null ? [] : proof,
-    query: text(data["sql_used"]) ?? kql,
-    language: text(data["sql_used"]) === null && kql !== null ? "kql" : "sql",
+    confidence: (data["confidence"] ?? null) as Confidence | null,
   };
 }
 

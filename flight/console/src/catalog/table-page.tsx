@@ -1,4 +1,5 @@
-// One table: its columns and what they hold, comments that are edited in place, first rows, and what it joins.
+// One table: its columns and what they hold, comments that are edited in place, first rows, what it joins, and what was
+// taught of it.
 import { useEffect, useState } from "preact/hooks";
 import type { PatchCatalogTablesTableInput, QuerentError } from "querent-client";
 
@@ -15,8 +16,9 @@ import { Comment } from "./comment";
 import { Columns } from "./columns";
 import { Relationships } from "./relationships";
 import { type TableDocument, qualified, readTable } from "./table";
+import { Taught } from "./taught";
 
-type Side = "columns" | "rows" | "relationships";
+type Side = "columns" | "rows" | "relationships" | "taught";
 
 export function TablePage({ database, table }: { database: string; table: string }) {
   const [shown, setShown] = useState<TableDocument | null>(null);
@@ -59,6 +61,7 @@ export function TablePage({ database, table }: { database: string; table: string
               { value: "columns", label: "Columns" },
               { value: "rows", label: "Sample" },
               { value: "relationships", label: "Relationships" },
+              { value: "taught", label: "Questions and metrics" },
             ]}
             onChange={(chosen) => setSide(chosen)}
           />
@@ -70,6 +73,7 @@ export function TablePage({ database, table }: { database: string; table: string
       )}
       {side === "rows" && <Sample name={name} database={database} />}
       {side === "relationships" && <Relationships database={database} table={table} />}
+      {side === "taught" && <Taught database={database} table={table} />}
     </article>
   );
 }

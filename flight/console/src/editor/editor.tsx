@@ -100,7 +100,10 @@ export function Editor(props: EditorProps) {
   }, []);
 
   useEffect(() => {
-    view.current?.dispatch({ effects: language.current.reconfigure(languageOf(props.language)) });
+    const editor = view.current;
+    if (!editor) return;
+    editor.dispatch({ effects: language.current.reconfigure(languageOf(props.language)) });
+    latest.current.onChoose?.(chosenPart(editor.state, props.language));
   }, [props.language]);
 
   useEffect(() => {

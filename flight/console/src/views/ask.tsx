@@ -6,7 +6,7 @@ import { Approvals } from "../ask/approval";
 import {
   ask, askFailure, cancel, newConversation, openRun, pastRuns, readPastRuns, thread, withThinking,
 } from "../ask/asking";
-import type { AskRun, Proof } from "../ask/run";
+import type { AskRun, Confidence, Proof } from "../ask/run";
 import { type MarkedCell, ToolCall } from "../ask/tool-call";
 import { catalogNames } from "../catalog-names";
 import { useCell } from "../cell";
@@ -115,8 +115,9 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
         </label>
         <span class="grow" />
         {isFollowing && (
-          <button type="button" onClick={() => { newConversation(); location.hash = address("ask"); box.current?.focus(); }}>
-            New question
+          <button type="button" aria-label="New question"
+            onClick={() => { newConversation(); location.hash = address("ask"); box.current?.focus(); }}>
+            New<span class="if-wide"> question</span>
           </button>
         )}
         {isRunning
@@ -170,6 +171,7 @@ function Run({ run, isContinued }: { run: AskRun; isContinued: boolean }) {
               ))}
             </ol>
           )}
+          {run.answer.confidence && <ConfidenceLine confidence={run.answer.confidence} />}
         </section>
       )}
       {run.error && (
@@ -180,6 +182,15 @@ function Run({ run, isContinued }: { run: AskRun; isContinued: boolean }) {
       )}
       {run.outcome !== "running" && <RunFoot run={run} />}
     </article>
+  );
+}
+
+function ConfidenceLine({ confidence: { level, probability, reasons } }: { confidence: Confidence }) {
+  return (
+    <p class={`confidence is-${level}`}>
+      <strong>{level}{probability !== undefined && ` (${Math.round(100 * probability)} %)`}</strong>
+      {reasons.length > 0 && `: ${reasons.join("; ")}`}
+    </p>
   );
 }
 

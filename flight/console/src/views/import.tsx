@@ -240,7 +240,7 @@ function upload(files: File[], said: Parameters, setState: (state: State) => voi
   request.onload = () => {
     try {
       if (request.status === 401) needsToken.set(true);
-      if (request.status >= 300) fail(QuerentError.read(request.responseText, request.status));
+      if (request.status >= 300) fail(withWayOut(QuerentError.read(request.responseText, request.status)));
       else setState({ step: "done", answer: JSON.parse(request.responseText) as PostImportAnswer });
     } catch (error) {
       fail(asFailure(error));
@@ -256,6 +256,13 @@ function upload(files: File[], said: Parameters, setState: (state: State) => voi
     for (const file of files) form.append("file", file, file.name);
     request.send(form);
   }
+}
+
+/** Names the fields of the form that would help, where the server's words cannot know of them. */
+function withWayOut(failure: QuerentError): QuerentError {
+  if (failure.code !== "already_exists" || failure.hint) return failure;
+  const hint = "Write another name for the table, or choose above that rows are added to it or that it is replaced.";
+  return new QuerentError(failure.status, failure.code, failure.message, hint);
 }
 
 /** A table's name and the format's ending from a file's name; endings of compression are passed over. */

@@ -153,12 +153,17 @@ function Status({ tab, result }: { tab: Tab; result: Result | null }) {
   return (
     <span class="status" role="status" data-outcome={result.outcome}>
       {words[result.outcome]}
-      {tab.text.includes(result.statement.text) && tab.text.trim().replace(/;$/, "") !== result.statement.text.trim() && (
+      {bare(tab.text) !== bare(result.statement.text) && tab.text.includes(result.statement.text) && (
         <span title={result.statement.text}> · {titleOf(result.statement)}</span>
       )}
       {result.isCut && <strong class="warning"> — there are more: only these are shown</strong>}
     </span>
   );
+}
+
+/** A statement without what may stand around it. */
+function bare(text: string): string {
+  return text.replace(/^\s+|[\s;]+$/g, "");
 }
 
 function ResultMenus({ result }: { result: Result }) {
@@ -185,7 +190,7 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   const [reason, setReason] = useState<QuerentError | null>(null);
   useEffect(() => setReason(null), [result?.startedAt]);
   if (!result) {
-    return <p class="empty">Ctrl-Enter runs the query, or what is selected of it. Ctrl-K finds everything else.</p>;
+    return <p class="empty">Ctrl-Enter runs the query, what is selected of it, or of several statements the one at the cursor. Ctrl-K finds everything else.</p>;
   }
   const failure = reason ?? result.failure;
   const { text } = result.statement;
@@ -196,6 +201,8 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
     const repaired = text.slice(0, fix.span.from) + fix.text + text.slice(fix.span.to);
     changeTab(tab.id, { text: tab.text.slice(0, start) + repaired + tab.text.slice(start + text.length) });
     runTab(currentTab(), repaired);
+    // The button goes with its error; the keyboard is back where the text is.
+    document.querySelector<HTMLElement>(".query-view > .editor .cm-content")?.focus();
   };
   const ask = async () => {
     say("Asking why…");
