@@ -259,7 +259,8 @@ impl EngineError {
                  or cast the column to LargeUtf8 with arrow_cast"
             }
             EngineError::MemoryExceeded { .. } => {
-                "aggregate or filter before joining and sorting, or read fewer columns"
+                "aggregate or filter before joining and sorting, read fewer columns, or raise `query.memory`; with fewer \
+                 `query.threads` each of them has more of it"
             }
             EngineError::WorkerLost { .. } => {
                 "run the query again; a lost worker is left out until it answers, and `EXPLAIN` says where a query runs"

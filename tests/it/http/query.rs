@@ -314,6 +314,8 @@ async fn limits_asked_for_in_headers_hold() {
     let request = server.http.post(server.url("/v1/query")).header("x-kyma-max-memory-bytes", "1").body(large);
     let reply = server.send(request, None).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (429, &json!("memory_exceeded")), "{}", reply.text);
+    let hint = reply.json()["error"]["hint"].to_string();
+    assert!(hint.contains("query.memory") && hint.contains("query.threads"), "{hint}");
     assert_eq!(reply.header("x-kyma-budget-limit"), "1048576 memory");
 }
 
