@@ -18,6 +18,7 @@ pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
 pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
 pub(crate) use store_variables::variables_of;
+pub use told_by_worker::error_on_worker;
 pub(crate) use told_by_worker::told_to_others;
 pub(crate) use told_places::FilePlace;
 

@@ -84,7 +84,7 @@ pub use column_cache::ColumnCacheState;
 pub use completion::{Completion, CompletionLanguage, KnownNames, Suggestion, SuggestionKind, completions};
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
-pub use error::{EngineError, KqlErrorCode, Result, StoreError};
+pub use error::{EngineError, KqlErrorCode, Result, StoreError, error_on_worker};
 pub use identifiers::{is_reserved_word, quote_identifier};
 pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
 pub use limits::{Limits, ScanLimit, ScanLimits};

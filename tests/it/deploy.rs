@@ -144,6 +144,42 @@ fn each_coordinator_of_the_chart_has_an_address() {
     assert!(headless[0].contains("name: {{ $name }}-servers\n"), "{}", headless[0]);
 }
 
+/// Pods are let in where Kubernetes enforces its restricted profile.
+#[test]
+fn pods_of_the_chart_have_no_privileges() {
+    for name in ["coordinator", "workers"] {
+        let text = read(&format!("{CHART}/templates/{name}.yaml"));
+        for part in [
+            "runAsNonRoot: true\n",
+            "seccompProfile:\n          type: RuntimeDefault\n",
+            "allowPrivilegeEscalation: false\n",
+            "capabilities:\n              drop: [\"ALL\"]\n",
+        ] {
+            assert!(text.contains(part), "{name} has no {part}");
+        }
+    }
+}
+
+/// A full volume ends a worker's pod, and keeps a coordinator from writing its catalog.
+#[test]
+fn what_servers_keep_on_disk_fits_into_their_volumes() {
+    let values = read(&format!("{CHART}/values.yaml"));
+    for (section, volume) in [("coordinator", "storage"), ("workers", "scratch")] {
+        let lines = values.lines().skip_while(|line| *line != format!("{section}:")).skip(1);
+        let lines: Vec<&str> = lines.take_while(|line| line.is_empty() || line.starts_with(' ')).collect();
+        let gibibytes = |key: &str| -> u64 {
+            let value = lines.iter().find_map(|line| line.strip_prefix(&format!("  {key}: ")));
+            value.unwrap_or_else(|| panic!("{section} has no {key}")).trim_end_matches(['G', 'i', 'B']).parse().unwrap()
+        };
+        assert!(gibibytes("fileCache") + gibibytes("spill") < gibibytes(volume), "{section}");
+        let text = read(&format!("{CHART}/templates/{section}.yaml"));
+        for (variable, key) in [("QUERENT_QUERY_FILE_CACHE", "fileCache"), ("QUERENT_QUERY_SPILL", "spill")] {
+            let set = format!("- name: {variable}\n              value: {{{{ .Values.{section}.{key} | quote }}}}\n");
+            assert!(text.contains(&set), "{section} has no {variable}");
+        }
+    }
+}
+
 /// The variables that servers are started with are those that they read.
 #[test]
 fn variables_of_deployments_are_settings() {

@@ -420,6 +420,7 @@ fn memory_detail(message: &str) -> String {
     let line = message.lines().find(|line| line.contains("Failed to allocate")).or_else(|| message.lines().next());
     let line = line.unwrap_or(message).trim().trim_start_matches("Error: ").trim_start_matches("error: ");
     tidy(line.split(" - ").next().unwrap_or(line))
+        .replace(". Please try increasing the config: `datafusion.runtime.max_temp_directory_size`.", " (query.spill)")
 }
 
 /// Returns the error for what DataFusion takes for a bug of its own. Types that do not fit are the statement's.
@@ -427,8 +428,7 @@ fn from_internal(message: &str) -> EngineError {
     if message.contains("failed to convert size to usize") {
         return EngineError::InvalidValue { message: "a list is given a length from 0 on".into() };
     }
-    let known = from_unfit_call(message).or_else(|| from_wrong_use(message));
-    known.unwrap_or_else(|| EngineError::Internal(tidy(message)))
+    from_unfit_call(message).or_else(|| from_wrong_use(message)).unwrap_or_else(|| EngineError::Internal(tidy(message)))
 }
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.

@@ -14,6 +14,8 @@ use super::{EngineError, StoreError, variables_of};
 
 /// What such a text begins with.
 const MARK: &str = "error of a task: ";
+/// What the name of a worker stands behind.
+const ON_WORKER: &str = " (on worker ";
 /// The most bytes of each part of an error. A part of control characters alone is six times as long when it is written.
 const MAX_PART_BYTES: usize = 1_000;
 
@@ -55,22 +57,44 @@ impl std::error::Error for TaskError {}
 
 /// Returns an error of a task as one whose text says all of it.
 pub(crate) fn told_to_others(error: DataFusionError) -> DataFusionError {
-    let told = ToldError::from(EngineError::from(error));
-    match serde_json::to_string(&told) {
-        Ok(text) => DataFusionError::External(Box::new(TaskError(text))),
-        Err(error) => DataFusionError::Internal(error.to_string()),
+    written(&ToldError::from(EngineError::from(error)))
+}
+
+/// Returns an error of a task of `worker` with the worker's name, where what is wrong is that server's: its memory, its disk, the
+/// stores and files that it reaches. What is wrong with the statement or its data stays as it is.
+pub fn error_on_worker(error: DataFusionError, worker: &str) -> DataFusionError {
+    let message = error.to_string();
+    let Some(mut told) = message.split_once(MARK).and_then(|(_, text)| read(text)) else { return error };
+    match told.detail_of_server() {
+        // Another worker, which read its rows, has named it.
+        Some(detail) if !detail.contains(ON_WORKER) => {
+            let name = format!("{ON_WORKER}{worker})");
+            // Where it is told on, it is not cut.
+            detail.truncate(detail.floor_char_boundary(MAX_PART_BYTES.saturating_sub(name.len())));
+            detail.push_str(&name);
+        }
+        _ => return error,
     }
+    written(&told)
 }
 
 /// Returns the error that a text says all of, and that of a worker which another one has lost.
 pub(super) fn told_by_worker(message: &str) -> Option<EngineError> {
     match message.split_once(MARK) {
-        Some((_, text)) => {
-            let told = serde_json::Deserializer::from_str(text).into_iter::<ToldError>().next()?;
-            told.ok().map(EngineError::from)
-        }
+        Some((_, text)) => read(text).map(EngineError::from),
         None => lost_worker(message),
     }
+}
+
+fn written(told: &ToldError) -> DataFusionError {
+    match serde_json::to_string(told) {
+        Ok(text) => DataFusionError::External(Box::new(TaskError(text))),
+        Err(error) => DataFusionError::Internal(error.to_string()),
+    }
+}
+
+fn read(text: &str) -> Option<ToldError> {
+    serde_json::Deserializer::from_str(text).into_iter::<ToldError>().next()?.ok()
 }
 
 /// Returns the error of a worker that another one has lost, where it came back as it was.
@@ -86,6 +110,33 @@ fn short(mut text: String) -> String {
         text.push('…');
     }
     text
+}
+
+impl ToldError {
+    /// Returns what it says of the server where the task ran; `None` where that server does not matter.
+    fn detail_of_server(&mut self) -> Option<&mut String> {
+        match self {
+            Self::MemoryExceeded { detail }
+            | Self::ServerMemory { detail }
+            | Self::StorageFull { detail }
+            | Self::LocationNotAllowed { reason: detail, .. }
+            | Self::NoFiles { location: detail, .. }
+            | Self::MissingCredentials { store: detail }
+            | Self::AccessDenied { detail, .. }
+            | Self::NoSuchBucket { store: detail }
+            | Self::Unavailable { detail, .. }
+            | Self::Unusable { detail, .. }
+            | Self::Internal { message: detail }
+            | Self::Execution { message: detail } => Some(detail),
+            Self::InvalidValue { .. }
+            | Self::ValueTooLarge { .. }
+            | Self::WallClockExceeded { .. }
+            | Self::Cancelled
+            | Self::BadData { .. }
+            | Self::Unsupported { .. }
+            | Self::WorkerLost { .. } => None,
+        }
+    }
 }
 
 impl From<EngineError> for ToldError {
@@ -188,6 +239,43 @@ mod tests {
             let twice = received(once);
             assert_eq!((twice.code(), twice.to_string(), twice.hint()), (code, shown, hint));
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_worker_has_its_name() {
+        let named = |error: EngineError, workers: &[&str]| {
+            let told = told_to_others(DataFusionError::from(error));
+            let error = workers.iter().fold(told, |error, worker| {
+                told_to_others(error_on_worker(DataFusionError::External(error.to_string().into()), worker))
+            });
+            EngineError::from(DataFusionError::External(error.to_string().into()))
+        };
+        let full = || EngineError::Catalog(CatalogError::StorageFull { detail: "No space left on device".into() });
+        // Of several workers the one where it happened.
+        for workers in [&["http://10.0.0.2:80/"][..], &["http://10.0.0.2:80/", "http://10.0.0.3:80/"]] {
+            let error = named(full(), workers);
+            assert_eq!(error.code(), full().code());
+            assert_eq!(error.to_string(), format!("{} (on worker http://10.0.0.2:80/)", full()));
+        }
+        let store = EngineError::Store(StoreError::MissingCredentials {
+            store: "s3://lake".into(),
+            variables: variables_of("s3://"),
+        });
+        let (code, hint) = (store.code(), store.hint());
+        let error = named(store, &["http://10.0.0.2:80/"]);
+        assert_eq!((error.code(), error.hint()), (code, hint));
+        assert!(error.to_string().contains("s3://lake (on worker http://10.0.0.2:80/)"), "{error}");
+        let error = named(EngineError::InvalidValue { message: "division by zero".into() }, &["http://10.0.0.2:80/"]);
+        assert_eq!(error.to_string(), "division by zero");
+    }
+
+    #[test]
+    fn a_lack_of_room_to_spill_names_the_setting() {
+        let full = "The used disk space during the spilling process has exceeded the allowable limit of 1.0 MB. Please try \
+                    increasing the config: `datafusion.runtime.max_temp_directory_size`.";
+        let error = EngineError::from(DataFusionError::ResourcesExhausted(full.to_owned()));
+        assert_eq!(error.code(), "memory_exceeded");
+        assert!(error.to_string().ends_with("limit of 1.0 MB (query.spill)"), "{error}");
     }
 
     #[test]

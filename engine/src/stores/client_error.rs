@@ -10,6 +10,11 @@ use crate::error::{StoreError, find_cause};
 const NO_PLAIN_HTTP: &str = "its endpoint is plain HTTP, which takes AWS_ALLOW_HTTP=true (GOOGLE_ALLOW_HTTP, \
                              AZURE_ALLOW_HTTP) in the server's environment";
 
+/// What S3 says of temporary credentials that are over or wrong, with status 400.
+const REFUSED_TOKEN: [&str; 4] = ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
+/// What S3 says where a request's bytes came too slowly, with status 400.
+const TOO_SLOW: &str = "RequestTimeout";
+
 /// Returns what an error of a store's client means for `location`; `store` is its scheme and bucket or host.
 pub(super) fn redacted_error(error: &object_store::Error, store: &str, location: &str) -> StoreError {
     let (store, location) = (store.to_owned(), location.to_owned());
@@ -33,6 +38,11 @@ pub(super) fn redacted_error(error: &object_store::Error, store: &str, location:
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             return StoreError::AccessDenied { store, detail };
         }
+        _ => {}
+    }
+    match word {
+        Some(word) if REFUSED_TOKEN.contains(&word) => return StoreError::AccessDenied { store, detail },
+        Some(TOO_SLOW) => return StoreError::Unavailable { store, detail },
         _ => {}
     }
     if find_cause::<reqwest::Error>(error).is_some_and(reqwest::Error::is_builder) {
@@ -80,5 +90,18 @@ mod tests {
         let error = object_store::Error::PermissionDenied { path: "a".into(), source: body.into() };
         let shown = redacted_error(&error, "s3://b", "s3://b/a").to_string();
         assert_eq!(shown, "s3://b refused access: 403 SignatureDoesNotMatch");
+    }
+
+    #[test]
+    fn credentials_that_are_over_are_refused_access() {
+        let answered = |word: &str| {
+            let body =
+                format!("Server returned non-2xx status code: 400 Bad Request: <Error><Code>{word}</Code></Error>");
+            let error = object_store::Error::Generic { store: "S3", source: body.into() };
+            redacted_error(&error, "s3://b", "s3://b/a").to_string()
+        };
+        assert_eq!(answered("ExpiredToken"), "s3://b refused access: 400 ExpiredToken");
+        assert_eq!(answered("RequestTimeout"), "s3://b does not answer: 400 RequestTimeout");
+        assert_eq!(answered("InvalidArgument"), "s3://b cannot be used: 400 InvalidArgument");
     }
 }

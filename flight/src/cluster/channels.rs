@@ -26,7 +26,7 @@ use http_body_util::StreamBody;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use querent_engine::EngineError;
+use querent_engine::{EngineError, error_on_worker};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio_rustls::client::TlsStream;
@@ -280,8 +280,11 @@ fn watched<T: 'static>(
 impl WorkerWatch {
     /// What a worker says of its task is passed on; that it says nothing more, or nothing at all, is its loss.
     fn named(&self, error: DataFusionError) -> DataFusionError {
-        let DataFusionError::External(inner) = &error else { return error };
-        let Some(status) = inner.downcast_ref::<Status>() else { return error };
+        let status = match &error {
+            DataFusionError::External(inner) => inner.downcast_ref::<Status>(),
+            _ => None,
+        };
+        let Some(status) = status else { return error_on_worker(error, self.url.as_str()) };
         // What it says by gRPC comes over a connection without a fault, unless it can only say that it wants another one.
         let told = || match status.message() {
             message if message.starts_with(PORT_SPEAKS_TLS) => SPEAKS_TLS.to_owned(),
