@@ -96,6 +96,9 @@ impl AnnouncedOperation {
                     "total",
                     "sum",
                     "together",
+                    "add up",
+                    "adds up",
+                    "added up",
                     "combined",
                     "altogether",
                     "in all",
@@ -128,6 +131,8 @@ impl AnnouncedOperation {
                 || is_up_or_down(&text)
                 || has_plus(&text)
                 || has(&CHANGES)
+                // A margin in percent is a share, and no difference.
+                || (has(&["margin"]) && !has(&["%", "percent"]))
                 || has(&[
                     "more",
                     "less",
@@ -160,7 +165,6 @@ impl AnnouncedOperation {
                     "surpass",
                     "trail",
                     "span",
-                    "margin",
                     "apart",
                     "differ",
                     "short of",
