@@ -158,12 +158,12 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.extend(left_out::check(&checked, select).await);
             findings.extend(numbers::check(&checked, select));
             findings.extend(texts::check(&checked, select).await);
-            findings.extend(spellings::check(&checked, select).await);
-            findings.extend(scales::check(&checked, select).await);
             findings.extend(match index {
                 0 => limits::check(&checked, select, rows).await,
                 _ => limits::check_within(&checked, select).await,
             });
+            findings.extend(spellings::check(&checked, select).await);
+            findings.extend(scales::check(&checked, select).await);
         }
         let texts = ComparedTexts::read(session, at_hand, sql).await;
         for unknown in texts.iter().flat_map(ComparedTexts::unknown) {

@@ -16,7 +16,10 @@ use querent_catalog::TableInfo;
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
 
-use lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_of_taste, is_opaque, is_superlative};
+use lexicon::{
+    is_action, is_empty_word, is_english, is_function_word, is_generic, is_light_verb, is_of_taste, is_opaque,
+    is_superlative,
+};
 use words::SplitWord;
 
 /// Words that stand between the capitals of one name.
@@ -109,6 +112,11 @@ impl Vocabulary {
     /// Adds the names and comments of a table and its columns.
     pub(crate) fn add_table(&mut self, table: &TableInfo) {
         self.add_name(&table.name.database);
+        self.add_table_itself(table);
+    }
+
+    /// Adds the same without the name of the database.
+    fn add_table_itself(&mut self, table: &TableInfo) {
         self.add_name(&table.name.table);
         self.add_text(table.comment.as_deref().unwrap_or_default());
         for column in &table.columns {
@@ -168,6 +176,49 @@ pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option
         !(is_function_word(lower) || is_generic(lower) || is_action(lower)) && lower.chars().count() > 1
     };
     Some(split.words.iter().filter(is_content).filter(|word| vocabulary.names(&word.lower)).count())
+}
+
+/// Words of names from which on they show their language, and one of how many is English where the names are.
+const NAMES_OF_LANGUAGE: usize = 12;
+const ENGLISH_NAMES: (usize, usize) = (2, 5);
+/// The shortest word of a name that shows a language.
+const SHORTEST_OF_LANGUAGE: usize = 4;
+
+/// Whether the names and comments of tables are English, as far as there are enough to tell. Of names in another language
+/// nobody can tell, by words, whether they are what a question in English asks for.
+pub(crate) fn are_english(tables: &[TableInfo]) -> bool {
+    let mut names = Vocabulary::default();
+    tables.iter().for_each(|table| names.add_table_itself(table));
+    let words: Vec<&str> = names.words_of(SHORTEST_OF_LANGUAGE).collect();
+    let english = words.iter().filter(|word| is_english(word)).count();
+    words.len() < NAMES_OF_LANGUAGE || english * ENGLISH_NAMES.1 >= words.len() * ENGLISH_NAMES.0
+}
+
+/// Returns what a question says of the things that it counts or lists, where nothing explains it: `how many containers were
+/// damaged`, `which patients smoke`. For a query that takes all rows of a table, and so leaves it out.
+pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Option<AskedGap> {
+    let split = words::split(question)?;
+    let words = &split.words;
+    let counts_or_lists = match words.first().map(|word| word.lower.as_str()) {
+        Some("how") => words.get(1).is_some_and(|word| word.lower == "many"),
+        Some("which") => true,
+        _ => false,
+    };
+    if !counts_or_lists {
+        return None;
+    }
+    let explained = vocabulary.explained(words);
+    let asked = phrases::asked_phrases(words);
+    let last_asked = asked.first().and_then(|phrase| phrase.words.last().copied()).unwrap_or(1);
+    let is_said = |at: &usize| {
+        let word = &words[*at];
+        let lower = word.lower.as_str();
+        !(explained[*at] || word.is_name || is_empty_word(lower) || is_superlative(lower) || is_light_verb(lower))
+    };
+    let unsaid: Vec<usize> = (last_asked + 1..words.len()).filter(is_said).collect();
+    let (first, last) = (*unsaid.first()?, *unsaid.last()?);
+    let text: Vec<&str> = words[first..=last].iter().map(|word| word.text.as_str()).collect();
+    Some(AskedGap { phrase: text.join(" "), words: unsaid.iter().map(|at| words[*at].lower.clone()).collect() })
 }
 
 /// The fewest words of a question that the data does not speak of, from which on they are what is asked for, and the most

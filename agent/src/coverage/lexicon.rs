@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::synonyms::groups_of;
-use super::words::stem;
+use super::words::{stem, without_plural};
 
 /// Function words: they end a phrase.
 const FUNCTION_WORDS: &str = "\
@@ -86,6 +86,12 @@ const EMPTY_WORDS: &str = "\
     back ago alone almost already soon maybe perhaps quite else often sometimes usually mostly mainly really hello hi \
     thanks thank starting closing opening operating leading incoming outgoing running";
 
+/// Actions that say no more of rows than that they are there: orders were placed, tickets are sold.
+const LIGHT_VERBS: &str = "\
+    be place make do give take hold have get send receive record register list store keep occur happen exist run handle \
+    process serve work book order buy sell offer know see find use issue create perform contain include belong own come \
+    go appear";
+
 /// Words of other languages: a question with more of them than of English ones is not looked at.
 const FOREIGN_WORDS: &str = "\
     der die das den dem des ein eine einen einer und oder wie viele viel welche welcher welches ist sind war waren \
@@ -122,6 +128,7 @@ static FOREIGN: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 static EMPTY: LazyLock<HashSet<&str>> = LazyLock::new(|| set(EMPTY_WORDS));
 static PAST: LazyLock<HashSet<&str>> = LazyLock::new(|| set(PAST_FORMS));
 static ACTION_STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| VERBS.split_whitespace().map(stem).collect());
+static LIGHT_STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| LIGHT_VERBS.split_whitespace().map(stem).collect());
 static SHORT: LazyLock<HashSet<&str>> = LazyLock::new(|| set(WHOLE_SHORT_WORDS));
 /// Whether a lowercase word only connects others.
 pub(super) fn is_function_word(word: &str) -> bool {
@@ -209,6 +216,22 @@ pub(super) fn is_action(word: &str) -> bool {
     is_past_action(word)
         || ACTION_STEMS.contains(&stem(word))
         || (word.len() > 5 && word.ends_with("ing") && !word.ends_with("thing"))
+}
+
+/// Whether a lowercase word is an action that tells no rows apart.
+pub(super) fn is_light_verb(word: &str) -> bool {
+    LIGHT_STEMS.contains(&stem(word))
+}
+
+/// Whether a lowercase word is an English one of these lists.
+pub(super) fn is_english(word: &str) -> bool {
+    let singular = without_plural(word);
+    is_whole_word(word)
+        || is_function_word(word)
+        || is_generic(word)
+        || is_generic(&singular)
+        || !groups_of(word).is_empty()
+        || ACTION_STEMS.contains(&stem(word))
 }
 
 /// Whether a short lowercase word is itself one, and no abbreviation of a longer one.

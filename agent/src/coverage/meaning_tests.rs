@@ -1,7 +1,7 @@
 //! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
 
 use super::tests::{TestSchema, vocabulary};
-use super::{QuestionGaps, gaps_of, is_opaque_name};
+use super::{QuestionGaps, gaps_of, is_opaque_name, unfiltered_words};
 
 #[test]
 fn other_words_for_the_same_thing_are_explained() {
@@ -189,6 +189,39 @@ fn a_judgement_is_no_matter_of_data_without_ratings() {
     assert_eq!(judgement(&FILMS, "Which film should I watch?").as_deref(), Some("should i"));
     assert_eq!(judgement(&RATED, "Which is the funniest film?"), None);
     assert_eq!(judgement(&FILMS, "Which is the longest film?"), None);
+}
+
+#[test]
+fn names_without_vowels_are_words() {
+    const VETS: TestSchema = TestSchema {
+        tables: &[("anml", "anml_id nm brd wgt ownr_id"), ("ownr", "ownr_id full_nm"), ("itm", "itm_cd snow")],
+        values: "Rex",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&VETS)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for question in [
+        "How many animals are there?",
+        "How many owners do we have?",
+        "Which items are there?",
+        "Which breed is the heaviest?",
+        "Who owns Rex?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+    assert_eq!(asked("How many snowboards are there?"), ["snowboards"]);
+    assert_eq!(asked("Which vaccines were given?"), ["vaccines"]);
+}
+
+#[test]
+fn a_query_of_all_rows_leaves_out_what_is_said_of_them() {
+    const PORT: TestSchema = TestSchema { tables: &[("containers", "container_no gross_weight")], values: "" };
+    let said = |question: &str| unfiltered_words(question, &vocabulary(&PORT)).map(|gap| gap.phrase);
+    assert_eq!(said("How many containers were damaged?").as_deref(), Some("damaged"));
+    assert_eq!(said("Which containers smoke?").as_deref(), Some("smoke"));
+    assert_eq!(said("How many containers are there?"), None);
+    assert_eq!(said("How many containers were handled altogether?"), None);
+    assert_eq!(said("What is the gross weight of the damaged ones?"), None);
 }
 
 #[test]

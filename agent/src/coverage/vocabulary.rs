@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use strsim::osa_distance;
 
-use super::lexicon::{is_function_word, is_generic, is_whole_word};
+use super::lexicon::{is_english, is_function_word, is_generic, is_whole_word};
 use super::synonyms::{groups_of, synonyms, things_of_kind};
 use super::words::{SplitWord, stem, without_plural};
 
@@ -75,6 +75,12 @@ impl Vocabulary {
         }
     }
 
+    /// Returns the words of at least so many letters that are no abbreviations without vowels.
+    pub(super) fn words_of(&self, letters: usize) -> impl Iterator<Item = &str> {
+        let words = self.words.iter().map(String::as_str);
+        words.filter(move |word| word.chars().count() >= letters && !is_without_vowels(word))
+    }
+
     /// Adds what another one has.
     pub(crate) fn add_all(&mut self, other: &Vocabulary) {
         self.words.extend(other.words.iter().cloned());
@@ -129,7 +135,7 @@ impl Vocabulary {
 
     /// Whether the data has people: a question who did something can be answered.
     pub(super) fn names_people(&self) -> bool {
-        self.has_any(PEOPLE)
+        self.has_any(PEOPLE) || PEOPLE.split_whitespace().any(|person| self.names(person))
     }
 
     /// Whether the data has one of some words, in any form of it.
@@ -175,10 +181,14 @@ impl Vocabulary {
         }
         self.words.iter().any(|known| {
             let known_length = known.chars().count();
+            // `Snow` is no short form of `snowboard`.
+            let is_beginning_of = lower.starts_with(known.as_str())
+                && !is_whole_word(known)
+                && (known_length <= MIN_ABBREVIATION || !is_english(known));
             let is_abbreviation = known_length >= MIN_ABBREVIATION
-                && length >= known_length + 2
-                && ((lower.starts_with(known.as_str()) && !is_whole_word(known))
-                    || (is_without_vowels(known) && is_short_for(known, lower)));
+                && ((length >= known_length + 2
+                    && (is_beginning_of || (is_without_vowels(known) && is_short_for(known, lower))))
+                    || is_code_of(known, &singular));
             let is_end = known.ends_with(lower) || (singular.len() >= MIN_PART && known.ends_with(&singular));
             let is_beginning = stem.chars().count() >= MIN_PART && known.starts_with(&stem);
             let is_part = length >= MIN_PART && known_length > singular.chars().count() && (is_beginning || is_end);
@@ -220,8 +230,18 @@ fn name_words(name: &str) -> Vec<String> {
     words
 }
 
+/// Whether a word has no vowel but for its first letter: `dpt`, and `anml`.
 fn is_without_vowels(word: &str) -> bool {
-    !word.contains(['a', 'e', 'i', 'o', 'u'])
+    !word.chars().skip(1).any(|letter| ['a', 'e', 'i', 'o', 'u'].contains(&letter))
+}
+
+/// Whether a name is a word without its vowels, from the first letter to the last: `itm` and `ownr`.
+fn is_code_of(code: &str, word: &str) -> bool {
+    word.len() > code.len()
+        && is_without_vowels(code)
+        && code.chars().next_back() == word.chars().next_back()
+        && is_short_for(code, word)
+        && !is_english(code)
 }
 
 /// Whether a code has the first letter of a word and others of it, in order.

@@ -13,6 +13,7 @@ const MAX_ACROSS: usize = 8;
 struct AnnouncedOperation {
     total: bool,
     average: bool,
+    median: bool,
     difference: bool,
     ratio: bool,
     share: bool,
@@ -96,6 +97,9 @@ impl AnnouncedOperation {
                     "total",
                     "sum",
                     "together",
+                    "add up",
+                    "adds up",
+                    "added up",
                     "combined",
                     "altogether",
                     "in all",
@@ -111,6 +115,7 @@ impl AnnouncedOperation {
                     "em conjunto",
                     "totaal",
                 ]),
+            median: has(&["median", "mediane", "mediana", "médiane"]),
             average: has(&[
                 "average",
                 "mean",
@@ -128,6 +133,8 @@ impl AnnouncedOperation {
                 || is_up_or_down(&text)
                 || has_plus(&text)
                 || has(&CHANGES)
+                // A margin in percent is a share, and no difference.
+                || (has(&["margin"]) && !has(&["%", "percent"]))
                 || has(&[
                     "more",
                     "less",
@@ -160,7 +167,6 @@ impl AnnouncedOperation {
                     "surpass",
                     "trail",
                     "span",
-                    "margin",
                     "apart",
                     "differ",
                     "short of",
@@ -227,7 +233,7 @@ pub(super) fn announces_more(sentence: &str) -> bool {
         ["not", "remaining", "rest", "without", "outside", "other", "others", "except", "excluding"];
     let announced = AnnouncedOperation::in_text(sentence);
     let is_rest = OF_REST.iter().any(|word| find_word(sentence, word).is_some());
-    let is_of_several = announced.total || announced.average;
+    let is_of_several = announced.total || announced.average || announced.median;
     announced.difference || announced.ratio || announced.growth || announced.share || is_of_several || is_rest
 }
 
@@ -378,6 +384,12 @@ pub(super) fn expression_of(
                 return Some(found);
             }
         }
+        if announced.median
+            && let Some((sql, value)) = median_of(&cells)
+            && let Some(found) = whole(sql, value)
+        {
+            return Some(found);
+        }
         if announced.share && !announced.growth && sum != 0.0 {
             for cell in cells.iter().filter(|cell| wanted.is_named(cell)) {
                 let value = 100.0 * cell.value / sum;
@@ -402,6 +414,19 @@ pub(super) fn expression_of(
             .collect();
         of_row(number, &cells, &announced).or_else(|| paired(wanted, &cells, &announced, ShareScale::Unknown))
     })
+}
+
+/// Returns the median of numbers, as SQL and as it is.
+fn median_of(cells: &[NumberCell]) -> Option<(String, f64)> {
+    let mut sorted: Vec<&NumberCell> = cells.iter().collect();
+    sorted.sort_by(|one, other| one.value.total_cmp(&other.value));
+    let upper = sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some((upper.text.clone(), upper.value));
+    }
+    let lower = sorted.get((sorted.len() / 2).checked_sub(1)?)?;
+    let sql = format!("CAST({} + {} AS DOUBLE) / 2", lower.text, upper.text);
+    Some((sql, (lower.value + upper.value) / 2.0))
 }
 
 /// Returns the total of the columns of one row that a number is, or the share of one in it: `81 % completed` of 812

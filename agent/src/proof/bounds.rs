@@ -147,6 +147,9 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
     ),
 ];
 
+/// Verbs before `up to` that make it a sum.
+const SUMS: [&str; 7] = ["add", "adds", "added", "adding", "sum", "sums", "summed"];
+
 impl NumberBound {
     /// Whether the number itself is not what is said.
     pub(super) fn is_strict(self) -> bool {
@@ -224,6 +227,10 @@ pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
 fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     let before = clause[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
     let words = last_words(before, LONGEST_PHRASE);
+    // What adds up to a number is that number.
+    if words.strip_suffix(" up to").is_some_and(|rest| SUMS.iter().any(|verb| rest.ends_with(verb))) {
+        return None;
+    }
     let ends_with =
         |phrase: &str| words.strip_suffix(phrase).is_some_and(|rest| rest.is_empty() || rest.ends_with(' '));
     PHRASES.iter().find(|(_, phrases)| phrases.iter().any(|phrase| ends_with(phrase))).map(|(bound, _)| *bound)

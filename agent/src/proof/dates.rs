@@ -74,6 +74,9 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
             push(*start, start + 10, TextTokenKind::Date(vec![day]));
         }
         let written = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+        if let Some((year, month)) = month_of_numbers(written) {
+            push(*start, start + written.len(), TextTokenKind::Date(days_of_month(year, month)));
+        }
         let days = days_of_numbers(written);
         if !days.is_empty() {
             push(*start, start + written.len(), TextTokenKind::Date(days));
@@ -107,13 +110,7 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
             }
             // `April 1937` is any day of it.
             (_, Some((_, end, year))) if YEARS.contains(&year) => {
-                let first = NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, 1);
-                let days: Vec<NaiveDate> = first
-                    .into_iter()
-                    .flat_map(|first| first.iter_days().take(31))
-                    .filter(|day| day.month() == month)
-                    .collect();
-                push(*start, end, TextTokenKind::Date(days));
+                push(*start, end, TextTokenKind::Date(days_of_month(year, month)));
             }
             // `March 9`, and `9 March`: of any year.
             (_, Some((_, end, day))) if (1..=31).contains(&day) && !is_link(index + 1) => {
@@ -158,6 +155,21 @@ fn date_part(start: usize, word: &str) -> Option<DatePart> {
     }
     let digits = ["th", "st", "nd", "rd", "er"].iter().find_map(|ending| plain.strip_suffix(ending)).unwrap_or(plain);
     Some((start, start + digits.len(), digits.parse().ok()?))
+}
+
+/// Returns the days of a month.
+fn days_of_month(year: u32, month: u32) -> Vec<NaiveDate> {
+    let first = NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, 1);
+    first.into_iter().flat_map(|first| first.iter_days().take(31)).filter(|day| day.month() == month).collect()
+}
+
+/// Returns the year and the month that `2024-03` is; `None` of a season such as `2011-12`.
+fn month_of_numbers(word: &str) -> Option<(u32, u32)> {
+    let (year, month) = word.split_once('-')?;
+    let is_form = year.len() == 4 && month.len() == 2;
+    let (year, month): (u32, u32) = (year.parse().ok()?, month.parse().ok()?);
+    let is_season = (year + 1) % 100 == month;
+    (is_form && !is_season && YEARS.contains(&year) && (1..=12).contains(&month)).then_some((year, month))
 }
 
 /// Returns the days that `03/30/2024`, `30/03/24`, `2024/03/30`, `30.03.2024` or `30-03-2024` can be.

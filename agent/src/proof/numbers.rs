@@ -468,6 +468,8 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     if sign > 0 {
         value = -value;
         other = other.map(|(value, tolerance)| (-value, tolerance));
+    } else if other.is_none() && is_in_parentheses(text, start, after) {
+        other = Some((-value, tolerance));
     }
     let number = WrittenNumber { value, tolerance, is_percent, is_scaled: factor.is_some(), other };
     let token = TextToken {
@@ -477,6 +479,12 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
         kind: TextTokenKind::Number(number),
     };
     (Some(token), start + end + letters.len())
+}
+
+/// Whether a number stands in parentheses of its own, by which accounts write negative ones: `($250.75)`, `(250)`.
+fn is_in_parentheses(text: &str, start: usize, after: &str) -> bool {
+    let before = text[..start].trim_end_matches(CURRENCIES);
+    before.ends_with('(') && after.trim_start_matches(CURRENCIES).starts_with(')')
 }
 
 /// Returns the bytes of a sign before a number, with a currency between; 0 where there is none.

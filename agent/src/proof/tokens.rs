@@ -170,7 +170,7 @@ impl TextToken {
 
     /// Whether a cell holds the loss that is written: `lost 45,210` of a profit of -45210.
     pub(super) fn is_loss_of(&self, value: &Value, clause: &str) -> bool {
-        const LOSSES: [&str; 24] = [
+        const LOSSES: [&str; 28] = [
             "lost",
             "loss",
             "losses",
@@ -189,6 +189,10 @@ impl TextToken {
             "minus",
             "under",
             "shortfalls",
+            "overdrawn",
+            "owes",
+            "owed",
+            "debt",
             "verlust",
             "perte",
             "pérdida",
@@ -278,7 +282,7 @@ pub(super) fn last_words(text: &str, most: usize) -> String {
 const UNITS_WITH_DIGITS: [&str; 8] = ["km2", "m2", "m3", "cm2", "cm3", "ft2", "mi2", "co2"];
 /// Words behind an ordinal that make it a place in an order, and words before it.
 const RANK_AFTER: &str = " place position rank largest biggest highest most best top longest greatest busiest oldest ";
-const RANK_BEFORE: &str = " rank ranks ranked ranking placed places comes came is was ";
+const RANK_BEFORE: &str = " rank ranks ranked ranking placed places comes came finishes finished is was ";
 const PLACED: &str = " comes came ranks ranked placed places finished finishes ";
 /// Parts of a whole, in the singular, each with how many make it.
 const PARTS: [(&str, f64); 4] = [("quarter", 4.0), ("third", 3.0), ("fifth", 5.0), ("tenth", 10.0)];

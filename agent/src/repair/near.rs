@@ -1,5 +1,5 @@
 //! Which of the names at hand a written name means: the same word in other letters, in the singular or the plural,
-//! with a typing error, or with a word left out. Of two names that are as near, none is meant.
+//! with a typing error, with a word left out, or abbreviated. Of two names that are as near, none is meant.
 
 use strsim::damerau_levenshtein;
 
@@ -14,6 +14,8 @@ pub(super) enum Likeness {
     Spelling,
     /// One has words that the other lacks.
     Part,
+    /// The candidate has short forms of the words: `cust_nm` of `customer_name`.
+    Abbreviation,
 }
 
 /// The shortest name whose typing errors are corrected.
@@ -72,8 +74,33 @@ fn likeness(written: &str, candidate: &str) -> Option<(Likeness, usize)> {
     if right.iter().filter(|word| !has(&left, word)).eq([KEY]) {
         return None;
     }
+    if let Some(shortened) = shortened_words(&left, &right) {
+        return Some((Likeness::Abbreviation, shortened));
+    }
     let (all_left, all_right) = (left.iter().all(|word| has(&right, word)), right.iter().all(|word| has(&left, word)));
     (all_left || all_right).then_some((Likeness::Part, left.len().abs_diff(right.len())))
+}
+
+/// Returns how many words of a name another one has in short; `None` where it has other words.
+fn shortened_words(written: &[String], candidate: &[String]) -> Option<usize> {
+    let is_alone = candidate.len() == 1;
+    let is_short = |(word, code): &(&String, &String)| word == code || is_code_of(code, word, is_alone);
+    let are_all = written.len() == candidate.len() && written.iter().zip(candidate).all(|pair| is_short(&pair));
+    are_all.then(|| written.iter().zip(candidate).filter(|(word, code)| word != code).count())
+}
+
+/// Whether a code is the beginning of a word, or what its consonants leave of it: `cust` and `qty`. Of two letters, as `nm`,
+/// only beside other words.
+fn is_code_of(code: &str, word: &str, is_alone: bool) -> bool {
+    let shortest = if is_alone { SHORTEST_WORD } else { SHORTEST_WORD - 1 };
+    let length = code.chars().count();
+    if length < shortest || length >= word.chars().count() || code.chars().next() != word.chars().next() {
+        return false;
+    }
+    let is_without_vowels = !code.chars().skip(1).any(|letter| "aeiou".contains(letter));
+    let mut letters = word.chars();
+    let is_within = code.chars().all(|letter| letters.any(|next| next == letter));
+    (length >= SHORTEST_WORD && word.starts_with(code)) || (is_without_vowels && is_within)
 }
 
 /// Whether each word of two names of several words is nearly the other's: `contestant_name` is not `contestant_number`.
@@ -145,6 +172,14 @@ mod tests {
             ("year_2019", &["year_2020"], None),
             ("id", &["ix"], None),
             ("salary", &["origin", "destination"], None),
+            // Short forms.
+            ("customer_name", &["cust_id", "cust_nm", "cty"], Some("cust_nm")),
+            ("orders", &["ord", "ord_ln", "itm"], Some("ord")),
+            ("order_lines", &["ord", "ord_ln", "itm"], Some("ord_ln")),
+            ("quantity", &["qty", "unt_prc"], Some("qty")),
+            ("vessel", &["vsl", "cntr", "port_call"], Some("vsl")),
+            ("state", &["st", "plan_cd"], None),
+            ("quantity", &["qty", "qnt"], None),
         ] {
             let found = nearest(written, candidates.iter().copied()).map(|(name, _)| name);
             assert_eq!(found, expected, "{written}");

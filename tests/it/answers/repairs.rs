@@ -397,6 +397,27 @@ async fn a_query_that_runs_is_left_alone_and_one_beyond_repair_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_in_full_are_found_in_short() {
+    let fixture = AnswersFixture::new().await;
+    for statement in [
+        "CREATE SCHEMA trade",
+        "CREATE TABLE trade.cust (cust_id BIGINT, cust_nm VARCHAR, qty BIGINT)",
+        "INSERT INTO trade.cust VALUES (1, 'Ann', 5), (2, NULL, 7)",
+    ] {
+        fixture.execute(statement).await;
+    }
+    for (sql, n) in [
+        ("SELECT count(customer_name) AS n FROM trade.cust", 1),
+        ("SELECT sum(quantity) AS n FROM trade.cust", 12),
+        ("SELECT sum(qty) AS n FROM trade.customers", 12),
+    ] {
+        let result = fixture.result_of("The quantity of each cust of trade?", sql).await.result;
+        assert_eq!(result["rows"], json!([{ "n": n }]), "{sql}: {result}");
+        assert!(result["repaired"]["changes"].is_array(), "{sql}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_failing_query_is_not_sent_back_twice_the_same() {
     let fixture = AnswersFixture::new().await;
     let turns = json!([

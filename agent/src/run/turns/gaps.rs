@@ -1,9 +1,11 @@
 //! What a question asks for and the data does not have. Once a query has run, the question is held against the databases
 //! that it reads; what seems to be missing is looked for in the tables that it read: in their names and values, and by
 //! meaning. Only what is found nowhere there is said to be missing. Questions about what is read cost one look at their
-//! words. What no words tell is told by [`times`]: a time that the rows do not reach.
+//! words. What no words tell is told by [`times`]: a time that the rows do not reach, and by [`use_of_columns`]: what the
+//! query does with names that say nothing.
 
 mod times;
+mod use_of_columns;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +15,12 @@ use futures::StreamExt;
 use querent_catalog::{PageRequest, SearchRequest, TableFilter, TableInfo, TableKind, TableName};
 
 use super::Turns;
-use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, declines, gaps_of, is_opaque_name};
+use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, are_english, declines, gaps_of, unfiltered_words};
 use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
 use crate::sql_text::{quote_identifier, quoted_table, quoted_texts};
+use use_of_columns::{takes_all_rows, uses_opaque_column};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -179,10 +182,18 @@ impl Turns<'_> {
         if self.evidence.result.as_ref().is_some_and(|result| !result.found_nothing()) {
             self.texts_of(query).iter().for_each(|text| vocabulary.add_literal(text));
         }
-        let mut gaps = gaps_of(&question, &vocabulary);
+        let is_unfiltered = self.sql_used.is_some() && takes_all_rows(query);
+        let judged = |vocabulary: &Vocabulary| {
+            let mut gaps = gaps_of(&question, vocabulary);
+            if gaps.asked.is_empty() && is_unfiltered {
+                gaps.asked.extend(unfiltered_words(&question, vocabulary));
+            }
+            gaps
+        };
+        let mut gaps = judged(&vocabulary);
         if !gaps.asked.is_empty() {
             self.add_databases(&read, &mut vocabulary).await;
-            gaps = gaps_of(&question, &vocabulary);
+            gaps = judged(&vocabulary);
         }
         let otherwise = match &gaps.judgement {
             Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
@@ -195,10 +206,13 @@ impl Turns<'_> {
         let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
         tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
         self.add_values(&gaps, &tables, &mut vocabulary).await;
-        gaps = gaps_of(&question, &vocabulary);
+        gaps = judged(&vocabulary);
         self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
-        // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name.
-        if uses_opaque_column(query, &read[..own]) {
+        // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name, nor from one of
+        // another language.
+        if !gaps.asked.is_empty()
+            && (uses_opaque_column(query, &question, &read[..own], &tables) || !are_english(&tables))
+        {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
             gaps.asked.clear();
         }
@@ -412,13 +426,6 @@ impl Turns<'_> {
     pub(super) fn gap_below(&mut self, said: &str) -> Option<String> {
         self.gaps.take_note().filter(|_| !declines(said))
     }
-}
-
-/// Whether a query names a column, of the tables that it reads, whose name says nothing.
-fn uses_opaque_column(query: &str, read: &[TableInfo]) -> bool {
-    let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let mut columns = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
-    columns.any(|name| is_opaque_name(name) && words.iter().any(|word| word.eq_ignore_ascii_case(name)))
 }
 
 /// Whether a question says a name by other words than those that are missing.

@@ -1,0 +1,103 @@
+//! What a query does with what it reads, for questions whose words tell too little: whether it takes all rows of a table,
+//! and whether it is about a column whose name says nothing.
+
+use querent_catalog::TableInfo;
+use sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, SetExpr, Statement};
+
+use crate::coverage::is_opaque_name;
+use crate::repair::parse_query;
+
+/// The shortest text of a question that a column is looked up by; of a code, a question may have the letters by chance.
+const SHORTEST_TEXT: usize = 3;
+
+/// Whether a query counts or lists all rows of one table, so that nothing of a question can have told them apart.
+pub(super) fn takes_all_rows(sql: &str) -> bool {
+    let Some(parsed) = parse_query(sql) else { return false };
+    let Statement::Query(query) = &parsed.statement else { return false };
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let is_whole_query = query.with.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    is_whole_query && reads_one_table(select) && select.projection.iter().all(is_count_or_column)
+}
+
+fn reads_one_table(select: &Select) -> bool {
+    let [from] = select.from.as_slice() else { return false };
+    let is_ungrouped = matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    from.joins.is_empty()
+        && is_ungrouped
+        && select.selection.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && select.distinct.is_none()
+}
+
+fn is_count_or_column(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+            Expr::Function(function) => {
+                let is_plain = function.filter.is_none() && function.over.is_none();
+                is_plain && expr.to_string().to_lowercase().starts_with("count(") && !expr.to_string().contains("CASE")
+            }
+            _ => false,
+        },
+        SelectItem::Wildcard(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether a query is about a column, of the tables that it reads, whose name says nothing: neither one that several tables
+/// are joined by, nor one that only finds a text of the question.
+pub(super) fn uses_opaque_column(query: &str, question: &str, read: &[TableInfo], tables: &[TableInfo]) -> bool {
+    let (lower_query, lower_question) = (query.to_lowercase(), question.to_lowercase());
+    let has = |table: &TableInfo, name: &str| table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+    let is_shared = |name: &str| tables.iter().filter(|table| has(table, name)).count() > 1;
+    let mut names = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
+    names.any(|name| {
+        is_opaque_name(name)
+            && !is_shared(name)
+            && is_used_otherwise(&lower_query, &lower_question, &name.to_lowercase())
+    })
+}
+
+/// Whether a query uses a column otherwise than to find a text that the question says; all in lower case.
+fn is_used_otherwise(query: &str, question: &str, column: &str) -> bool {
+    let is_of_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    query.match_indices(column).any(|(at, _)| {
+        let after = &query[at + column.len()..];
+        if is_of_word(query[..at].chars().next_back()) || is_of_word(after.chars().next()) {
+            return false;
+        }
+        let compared = after.trim_start_matches(['"', '`', ']', ')', ' ']);
+        let operand = ["==", "=~", "=", "like ", "ilike "].iter().find_map(|operator| compared.strip_prefix(operator));
+        let text = operand
+            .and_then(|operand| operand.trim_start().strip_prefix('\''))
+            .and_then(|quoted| quoted.split('\'').next())
+            .map(|text| text.trim_matches('%'));
+        !text.is_some_and(|text| text.chars().count() >= SHORTEST_TEXT && question.contains(text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_query_takes_and_uses_is_read() {
+        assert!(takes_all_rows("SELECT count(*) AS n FROM cntr"));
+        assert!(takes_all_rows("SELECT nm, dob FROM anml ORDER BY dob"));
+        for sql in [
+            "SELECT count(*) AS n FROM cntr WHERE reefer",
+            "SELECT count(DISTINCT dir) AS n FROM mv GROUP BY dir",
+            "SELECT sum(qty) AS n FROM ord_ln",
+            "SELECT nm FROM anml ORDER BY wgt DESC LIMIT 1",
+            "SELECT count(CASE WHEN reefer THEN 1 END) AS n FROM cntr",
+        ] {
+            assert!(!takes_all_rows(sql), "{sql}");
+        }
+        let question = "who is the captain of the baltic wind?";
+        assert!(!is_used_otherwise("select built from vsl where nm = 'baltic wind'", question, "nm"));
+        assert!(!is_used_otherwise("select nmr from vsl where lower(nm) like '%wind%'", question, "nm"));
+        assert!(is_used_otherwise("select opr from vsl where nm = 'baltic wind'", question, "opr"));
+        assert!(is_used_otherwise("select count(*) from subscr where st = 'a'", question, "st"));
+    }
+}
