@@ -123,7 +123,7 @@ async fn file_schema(
         let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
         let data_type = match field.data_type() {
             DataType::FixedSizeBinary(16) if is_uuid => DataType::Utf8,
-            DataType::Interval(_) if is_interval(written) => INTERVAL,
+            DataType::Interval(_) if is_interval(&written) => INTERVAL,
             _ if field.extension_type_name().is_some() => table_type(field),
             plain => held_type(plain),
         };
