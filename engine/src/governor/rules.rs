@@ -23,7 +23,7 @@ use crate::optimizer::early_semi_joins::EarlySemiJoins;
 use crate::optimizer::grand_totals::KeepGrandTotals;
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
-use crate::optimizer::null_aware_joins::KeepNullsOfSubqueries;
+use crate::optimizer::null_aware_joins::{KeepNullEquality, KeepNullsOfSubqueries};
 use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
 use crate::optimizer::projected_keys::ProjectKeys;
 use crate::optimizer::repeated_aggregates::MergeAggregates;
@@ -40,6 +40,9 @@ const LEAVES_OUT_CONSTANTS: &str = "eliminate_group_by_constant";
 
 /// The rule that moves filters down, and infers others from the keys of joins.
 const MOVES_PREDICATES: &str = "push_down_filter";
+
+/// The rule that makes joins of cross joins.
+const JOINS_ANEW: &str = "eliminate_cross_join";
 
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
@@ -77,6 +80,7 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
         let rule: Rule = match rule.name() {
             LEAVES_OUT_CONSTANTS => Arc::new(KeepLastGroup { inner: rule }),
             MOVES_PREDICATES => Arc::new(KeepNullsOfSubqueries { inner: rule }),
+            JOINS_ANEW => Arc::new(KeepNullEquality { inner: rule }),
             _ => rule,
         };
         before.into_iter().chain([rule])

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Filter, LogicalPlan};
@@ -50,6 +50,46 @@ impl OptimizerRule for KeepNullsOfSubqueries {
         join.left = Arc::new(LogicalPlan::Filter(Filter::try_new(predicate, join.left)?));
         Ok(Transformed::yes(LogicalPlan::Join(join)))
     }
+}
+
+/// Leaves inner joins as they are where one matches NULL with NULL and one next to it does not: `a JOIN b ON a.x = b.x JOIN c ON
+/// b.y IS NOT DISTINCT FROM c.y`. DataFusion 54 makes all of them anew, each as the first.
+#[derive(Debug)]
+pub(crate) struct KeepNullEquality {
+    /// The rule that makes joins of cross joins.
+    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl OptimizerRule for KeepNullEquality {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut is_mixed = false;
+        plan.apply_with_subqueries(|node| {
+            is_mixed |= mixes_equalities(node);
+            Ok(if is_mixed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if is_mixed { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+    }
+}
+
+fn mixes_equalities(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Join(join) = node else { return false };
+    let differs = |input: &LogicalPlan| match input {
+        LogicalPlan::Join(below) => below.join_type == JoinType::Inner && below.null_equality != join.null_equality,
+        _ => false,
+    };
+    join.join_type == JoinType::Inner && (differs(&join.left) || differs(&join.right))
 }
 
 /// Takes the filters from joins that look for NULLs: scans that were given one find that it never says anything. It comes after
