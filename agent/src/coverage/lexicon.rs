@@ -90,7 +90,7 @@ const EMPTY_WORDS: &str = "\
 const LIGHT_VERBS: &str = "\
     be place make do give take hold have get send receive record register list store keep occur happen exist run handle \
     process serve work book order buy sell offer know see find use issue create perform contain include belong own come \
-    go appear";
+    go appear took taken gave given got went gone came ran kept knew known found start begin began begun end";
 
 /// Words of other languages: a question with more of them than of English ones is not looked at.
 const FOREIGN_WORDS: &str = "\

@@ -107,8 +107,8 @@ impl GapSearch {
 #[derive(Debug, Default)]
 struct FoundGaps {
     gaps: QuestionGaps,
-    /// Tables that would explain it.
-    elsewhere: Vec<TableName>,
+    /// The tables in which it was looked for.
+    searched: Vec<TableInfo>,
     /// The tables that were read.
     read: Vec<TableInfo>,
     /// What it lacks otherwise than by a name: as the question says it, and as a sentence.
@@ -128,7 +128,7 @@ impl Turns<'_> {
         self.gaps.query.clone_from(&query);
         let query = query.unwrap_or_default();
         let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
-        let FoundGaps { gaps, elsewhere, read, otherwise } = match found {
+        let FoundGaps { gaps, searched, read, otherwise } = match found {
             Ok(found) => found,
             Err(_) => {
                 tracing::debug!("what the question asks for was not looked for to the end; nothing is said about it");
@@ -138,6 +138,8 @@ impl Turns<'_> {
         if !read.is_empty() {
             self.gaps.read = read;
         }
+        // What is missing is said in any case: where else it may be is a search by meaning, which may take long.
+        let elsewhere = tokio::time::timeout(TABLE_TIMEOUT, self.tables_elsewhere(&gaps, &searched)).await;
         self.evidence.missing = gaps.asked.iter().map(|gap| gap.phrase.clone()).collect();
         self.gaps.otherwise = None;
         if let Some((phrase, sentence)) = otherwise.filter(|_| gaps.asked.is_empty()) {
@@ -146,11 +148,11 @@ impl Turns<'_> {
         }
         self.evidence.unknown_names = gaps.names;
         self.evidence.unexplained = gaps.others;
-        self.gaps.elsewhere = elsewhere;
+        self.gaps.elsewhere = elsewhere.unwrap_or_default();
         self.gaps.note = self.note_of_gaps(&query).await;
     }
 
-    /// Returns what a query and the tables that it reads leave unexplained, and the tables that would explain it.
+    /// Returns what a query and the tables that it reads leave unexplained.
     async fn gaps_of_query(&self, query: &str) -> FoundGaps {
         let question = self.task.request.question();
         let at_hand = &self.context.at_hand;
@@ -200,7 +202,7 @@ impl Turns<'_> {
             None => self.time_beyond(&question, &read[..own], &vocabulary).await,
         };
         if !gaps.is_any() {
-            return FoundGaps { gaps, elsewhere: Vec::new(), read, otherwise };
+            return FoundGaps { gaps, searched: Vec::new(), read, otherwise };
         }
         let mut tables = read.clone();
         let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
@@ -216,11 +218,16 @@ impl Turns<'_> {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
             gaps.asked.clear();
         }
+        FoundGaps { gaps, searched: tables, read, otherwise }
+    }
+
+    /// Returns the tables that would explain what is missing, beside those in which it was looked for.
+    async fn tables_elsewhere(&self, gaps: &QuestionGaps, searched: &[TableInfo]) -> Vec<TableName> {
         let mut elsewhere = Vec::new();
         for gap in &gaps.asked {
-            elsewhere.extend(self.tables_about(gap, &tables).await);
+            elsewhere.extend(self.tables_about(gap, searched).await);
         }
-        FoundGaps { gaps, elsewhere, read, otherwise }
+        elsewhere
     }
 
     /// Returns the tables that words of a KQL query name.
