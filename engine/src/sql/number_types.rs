@@ -4,6 +4,8 @@
 //! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262. Timestamps of seconds or milliseconds beside
 //! others become those with more digits, which DataFusion would take from the others.
 
+mod meeting_types;
+
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, TimeUnit};
@@ -12,16 +14,18 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Case, Cast, InList, InSubquery, ScalarFunction, SetComparison,
 };
-use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     Union, Values, lit,
 };
 
+use self::meeting_types::{
+    common_type, gives_way, is_date, is_other_number, meeting_type, other_lists, plain_meeting_type,
+    time_of_all_digits, widest_number,
+};
 use super::elapsed_times::compares;
 use super::field_access::own_call;
 use super::in_subqueries::with_values_as;
-use super::struct_types::common_struct;
 use crate::error::EngineError;
 use crate::functions::{QUOTIENT, value_conversion};
 use crate::type_names::sql_name;
@@ -409,75 +413,6 @@ fn meets(op: Operator) -> bool {
     op.is_numerical_operators() || compares(op)
 }
 
-/// Returns the type in which two numbers meet, where it is not the one that DataFusion takes.
-fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataType> {
-    let is_exact = |found: &DataType| found.is_decimal() || found.is_integer();
-    if (compares(op) || op == Operator::Minus)
-        && let Some(time) = time_beside_dates(&[left.clone(), right.clone()])
-    {
-        return Some(time);
-    }
-    match (left, right) {
-        (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
-        _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
-            (is_exact(left) && is_exact(right)).then_some(DataType::Float64)
-        }
-        _ if matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply) => {
-            let is_narrow = |found: &DataType| {
-                matches!(
-                    found,
-                    DataType::Int8
-                        | DataType::Int16
-                        | DataType::Int32
-                        | DataType::UInt8
-                        | DataType::UInt16
-                        | DataType::UInt32
-                )
-            };
-            let may_be_negative = op == Operator::Minus && *left == DataType::UInt64 && *right == DataType::UInt64;
-            ((is_narrow(left) && is_narrow(right)) || may_be_negative).then_some(DataType::Int64)
-        }
-        _ => None,
-    }
-}
-
-/// Returns the type of the doubles among types, where there are decimals beside them.
-fn float_beside_decimals(types: &[DataType]) -> Option<DataType> {
-    let float = types.iter().filter(|found| found.is_floating()).max_by_key(|found| found.primitive_width())?;
-    types.iter().any(DataType::is_decimal).then(|| float.clone())
-}
-
-/// Returns the type of the timestamps among types, where there are dates beside them. Where those are of nanoseconds, a date
-/// becomes one of them.
-fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
-    let mut time = None;
-    for found in types {
-        match found {
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => return None,
-            DataType::Timestamp(_, zone) => time = Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone())),
-            _ => {}
-        }
-    }
-    time.filter(|_| types.iter().any(is_date))
-}
-
-/// Returns the type of timestamps with the digits of all of them, where some have fewer than others, of which DataFusion takes the
-/// type; to microseconds, since nanoseconds do not reach far. What is written out and compared has no say: the digits that it has
-/// too many are settled (`time_comparisons`).
-fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
-    let times = types.iter().filter_map(|(found, is_written)| match found {
-        DataType::Timestamp(unit, zone) => Some((*unit, zone, *is_written)),
-        _ => None,
-    });
-    let times: Vec<_> = times.collect();
-    // A time without a zone is one of the zone of the others.
-    let zone = times.iter().find_map(|(_, zone, _)| zone.as_ref());
-    let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
-    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
-    let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest);
-    is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
-}
-
 /// Returns whether an expression is a timestamp as it is written.
 fn is_written(expr: &Expr) -> bool {
     match expr {
@@ -485,52 +420,6 @@ fn is_written(expr: &Expr) -> bool {
         Expr::Cast(cast) => matches!(cast.expr.as_ref(), Expr::Literal(_, _)),
         _ => false,
     }
-}
-
-/// Returns the type in which values meet, where it is not the one that DataFusion takes.
-fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    plain_meeting_type(types, |_| false).or_else(|| common_struct(types))
-}
-
-/// The same of values that are no structures. `is_written`: whether the value at a place is written out and compared.
-fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
-    let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
-    let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
-    plain.or_else(|| time_of_all_digits(&times)).or_else(|| common_list(types))
-}
-
-/// Returns the type of lists whose elements meet in another type than the one that DataFusion takes.
-fn common_list(types: &[DataType]) -> Option<DataType> {
-    let mut elements = Vec::with_capacity(types.len());
-    for found in types {
-        match found {
-            DataType::List(element) => elements.push(element.data_type().clone()),
-            DataType::Null => {}
-            _ => return None,
-        }
-    }
-    plain_meeting_type(&elements, |_| false).map(|element| DataType::new_list(element, true))
-}
-
-/// Returns the one type of the lists of a column, where it is not what the planner took their elements for.
-fn other_lists(types: &[DataType], planned: &DataType) -> Option<DataType> {
-    let first = types.first().filter(|first| matches!(first, DataType::List(_)) && *first != planned)?;
-    types.iter().all(|found| found == first).then(|| first.clone())
-}
-
-/// Returns whether values of a type become those of the type in which they meet others.
-fn gives_way(found: &DataType, common: &DataType) -> bool {
-    match (common, found) {
-        (DataType::Timestamp(unit, _), DataType::Timestamp(own, _)) => own < unit,
-        (DataType::Timestamp(_, _), found) => is_date(found),
-        (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
-        (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
-        _ => found.is_decimal(),
-    }
-}
-
-fn is_date(found: &DataType) -> bool {
-    matches!(found, DataType::Date32 | DataType::Date64)
 }
 
 /// Returns the type of an expression that meets another: now is no more exact than a microsecond there, so that it meets all days.
@@ -598,22 +487,6 @@ fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     };
     let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (when, as_common(then))).collect();
     Transformed::yes(Expr::Case(Case { expr, when_then_expr, else_expr: else_expr.map(as_common) }))
-}
-
-/// Returns the type that numbers of several types have in common, as DataFusion finds it; `None` where they are of one, or
-/// not all numbers.
-fn widest_number(types: &[DataType]) -> Option<DataType> {
-    let known: Vec<DataType> = types.iter().filter(|found| !found.is_null()).cloned().collect();
-    let is_mixed = known.iter().any(|found| Some(found) != known.first());
-    match is_mixed && known.iter().all(DataType::is_numeric) {
-        true => get_coerce_type_for_case_expression(&known, None),
-        false => None,
-    }
-}
-
-/// Returns whether both are types of numbers, and not the same.
-fn is_other_number(found: &DataType, common: &DataType) -> bool {
-    found.is_numeric() && common.is_numeric() && found != common
 }
 
 fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {
