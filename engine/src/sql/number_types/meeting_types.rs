@@ -62,7 +62,7 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
 /// Returns the type of timestamps with the digits of all of them, where some have fewer than others, of which DataFusion takes the
 /// type; to microseconds, since nanoseconds do not reach far. What is written out and compared has no say: the digits that it has
 /// too many are settled (`time_comparisons`).
-fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
+pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
     let times = types.iter().filter_map(|(found, is_written)| match found {
         DataType::Timestamp(unit, zone) => Some((*unit, zone, *is_written)),
         _ => None,
