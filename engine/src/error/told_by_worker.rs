@@ -252,7 +252,7 @@ mod tests {
         };
         let full = || EngineError::Catalog(CatalogError::StorageFull { detail: "No space left on device".into() });
         // Of several workers the one where it happened.
-        for workers in [&["http://10.0.0.2:80/"][..], &["http://10.0.0.2:80/", "http://10.0.0.3:80/"]] {
+        for workers in [&["http://10.0.0.2:80/"][..], &["http://10.0.0.2:80/", "http://10.0.0.3:80/"][..]] {
             let error = named(full(), workers);
             assert_eq!(error.code(), full().code());
             assert_eq!(error.to_string(), format!("{} (on worker http://10.0.0.2:80/)", full()));
