@@ -15,6 +15,7 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
 use super::guarded_domains::DropGuardedChecks;
+use crate::functions::measures_vectors;
 use crate::limits::QueryUsage;
 use crate::optimizer::aggregate_clauses::SettleAggregates;
 use crate::optimizer::computed_sort_keys::ComputeSortKeys;
@@ -87,7 +88,8 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
     let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
-    let before: [Rule; 3] = [Arc::clone(&govern), Arc::new(SettleAggregates), Arc::new(ComputeSortKeys)];
+    let before: [Rule; 3] =
+        [Arc::clone(&govern), Arc::new(SettleAggregates), Arc::new(ComputeSortKeys { is_costly: measures_vectors })];
     before.into_iter().chain(watched).chain([govern]).collect()
 }
 

@@ -7,8 +7,8 @@
 //! the sort out. What is one value in each part of a union it leaves out of the key, and the first rows of one part then end the
 //! search in the others. Such keys are computed of what is no constant.
 //!
-//! And distances of vectors, by which a search for the nearest sorts: a sort of the first rows computes its keys twice, for its
-//! filter and for itself.
+//! And costly keys, as distances of vectors are, by which a search for the nearest sorts: a sort of the first rows computes its keys
+//! twice, for its filter and for itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::measures_vectors;
-
 /// What the columns that hold keys are called.
 const KEY: &str = "__sort_key";
 
 /// Computes such keys below sorts, windows and ordered aggregates. It comes once types are coerced.
 #[derive(Debug)]
-pub(crate) struct ComputeSortKeys;
+pub(crate) struct ComputeSortKeys {
+    /// Whether the function of a name is worth to be computed once.
+    pub(crate) is_costly: fn(&str) -> bool,
+}
 
 impl OptimizerRule for ComputeSortKeys {
     fn name(&self) -> &str {
@@ -36,11 +37,11 @@ impl OptimizerRule for ComputeSortKeys {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        plan.transform_up_with_subqueries(with_computed_keys)
+        plan.transform_up_with_subqueries(|node| with_computed_keys(node, self.is_costly))
     }
 }
 
-fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn with_computed_keys(node: LogicalPlan, is_costly: fn(&str) -> bool) -> Result<Transformed<LogicalPlan>> {
     let input = match &node {
         LogicalPlan::Sort(sort) => Arc::clone(&sort.input),
         LogicalPlan::Window(window) => Arc::clone(&window.input),
@@ -54,7 +55,7 @@ fn with_computed_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         true => unmatched_columns(&input),
         false => HashSet::new(),
     };
-    let mut keys = SortKeys::above(&input);
+    let mut keys = SortKeys::above(&input, is_costly);
     let node = node.map_expressions(|expr| {
         if is_sort {
             return Ok(computed(expr, &unmatched, &mut keys));
@@ -83,13 +84,14 @@ struct SortKeys {
     /// expression.
     first: usize,
     found: Vec<Expr>,
+    is_costly: fn(&str) -> bool,
 }
 
 impl SortKeys {
-    fn above(input: &LogicalPlan) -> Self {
+    fn above(input: &LogicalPlan, is_costly: fn(&str) -> bool) -> Self {
         let taken =
             input.schema().fields().iter().filter_map(|field| field.name().strip_prefix(KEY)?.parse::<usize>().ok());
-        Self { first: taken.max().map_or(0, |last| last + 1), found: Vec::new() }
+        Self { first: taken.max().map_or(0, |last| last + 1), found: Vec::new(), is_costly }
     }
 
     /// Returns the column of a key.
@@ -132,11 +134,11 @@ fn with_sort_keys(order: Vec<SortExpr>, unmatched: &HashSet<Column>, keys: &mut 
     order.into_iter().map(|sort| SortExpr { expr: computed(sort.expr, unmatched, keys).data, ..sort }).collect()
 }
 
-/// Returns the column of a key that has no range, that measures vectors, or that may be null where DataFusion takes it for a
-/// constant, and other keys as they are.
+/// Returns the column of a key that has no range, that is costly, or that may be null where DataFusion takes it for a constant, and
+/// other keys as they are.
 fn computed(key: Expr, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Transformed<Expr> {
     let may_be_unmatched = !unmatched.is_empty() && key.column_refs().iter().any(|column| unmatched.contains(*column));
-    if !may_be_unmatched && !lacks_range(&key) && !is_of_vectors(&key) {
+    if !may_be_unmatched && !lacks_range(&key) && !is_costly(&key, keys.is_costly) {
         return Transformed::no(key);
     }
     let key = if may_be_unmatched { varying(key) } else { key };
@@ -266,10 +268,9 @@ fn fixes(condition: &Expr, column: &Column) -> bool {
     visited.is_err() || found
 }
 
-/// Whether a key is a distance of vectors, or computed of one.
-fn is_of_vectors(key: &Expr) -> bool {
-    let measured = key.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if measures_vectors(call.name()))));
-    measured.unwrap_or(true)
+/// Whether some part of a key is a call of a costly function.
+fn is_costly(key: &Expr, function: fn(&str) -> bool) -> bool {
+    key.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if function(call.name())))).unwrap_or(true)
 }
 
 /// Whether some part of a key is computed of what has no range of values.

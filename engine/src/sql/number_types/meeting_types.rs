@@ -98,6 +98,9 @@ fn common_list(types: &[DataType]) -> Option<DataType> {
             _ => return None,
         }
     }
+    if elements.is_empty() {
+        return None;
+    }
     plain_meeting_type(&elements, |_| false).map(|element| DataType::new_list(element, true))
 }
 
