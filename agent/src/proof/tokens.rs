@@ -164,6 +164,10 @@ impl TextToken {
             (TextTokenKind::Number(number), TextTokenKind::Number(other)) => {
                 number.value == other.value && number.is_percent == other.is_percent
             }
+            // The year of a month that is written in numbers.
+            (TextTokenKind::Number(number), TextTokenKind::Date(_)) => {
+                known.month().is_some_and(|month| number.value == f64::from(month.year()) && self.text.len() == 4)
+            }
             (kind, other) => kind == other,
         }
     }

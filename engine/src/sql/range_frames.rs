@@ -89,7 +89,6 @@ fn is_refused_by_coercion(data_type: &DataType) -> bool {
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_)
         | DataType::Struct(_)
-        | DataType::Map(_, _)
         | DataType::ListView(_)
         | DataType::LargeListView(_) => true,
         _ => false,

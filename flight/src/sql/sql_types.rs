@@ -250,7 +250,9 @@ pub(super) fn conversions() -> BTreeMap<i32, Vec<i32>> {
             // A number of microseconds is no time of day in SQL, a number of days no date, and the bytes of a number are its own.
             (source, DataType::Time64(_) | DataType::Date32) if source.is_integer() => false,
             (source, DataType::Binary) if source.is_numeric() => false,
-            (DataType::Timestamp(_, _) | DataType::Date32, target) if target.is_numeric() => false,
+            (DataType::Timestamp(_, _) | DataType::Date32 | DataType::Time64(_), target) if target.is_numeric() => {
+                false
+            }
             // By an integer, which Arrow does not do.
             (DataType::Boolean, DataType::Decimal128(_, _)) | (DataType::Decimal128(_, _), DataType::Boolean) => true,
             _ => can_cast_types(source, target),
