@@ -67,8 +67,8 @@ async fn sent_at_rest(ways: &[CountedWay]) -> u64 {
     let sent = || ways.iter().map(|way| way.sent.load(Ordering::Relaxed)).sum::<u64>();
     loop {
         let before = sent();
-        // Long enough for what is on its way.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Figures of an analysed query come up to half a second after its rows.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         if sent() - before < NOTHING {
             return sent();
         }
