@@ -35,6 +35,8 @@ use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
+/// Bytes of an answer that are looked at: each of its numbers is compared with all cells. Those that follow are unproven.
+pub(crate) const MAX_CHECKED: usize = 16 << 10;
 /// Labels shorter than this are found by chance.
 const SHORTEST_LABEL: usize = 2;
 
@@ -321,6 +323,10 @@ impl Prover {
             if fences.iter().any(|fence| fence.contains(&sentence_start)) {
                 continue;
             }
+            if sentence_start >= MAX_CHECKED {
+                links.extend(unchecked_links(&text[sentence_start..], text[..sentence_start].chars().count()));
+                break;
+            }
             let mut of_sentence = Vec::new();
             for (clause, clause_start) in clauses(sentence) {
                 let place = TokenPlace { clause, sentence, offset: clause_start, before };
@@ -350,7 +356,7 @@ impl Prover {
                 before = sentence;
             }
         }
-        if let Some(names) = &names {
+        if let Some(names) = names.as_ref().filter(|_| text.len() <= MAX_CHECKED) {
             let wrong = names.wrong_lines(text).into_iter().chain(names.wrong_answer(text));
             let of_text = wrong.filter(|(start, _)| !fences.iter().any(|fence| fence.contains(start)));
             links.extend(of_text.map(|(start, end)| link(text, start, end, ProofOrigin::Unproven)));
@@ -518,6 +524,27 @@ pub(crate) fn number_of(value: &Value) -> Option<f64> {
         Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
         _ => None,
     }
+}
+
+/// Links each number of a text, which begins behind so many characters of an answer, to nothing.
+fn unchecked_links(text: &str, mut chars: usize) -> Vec<ProofLink> {
+    let mut links = Vec::new();
+    let mut at = 0;
+    for (sentence, offset) in tokens::sentences(text) {
+        for token in tokens_in(sentence) {
+            let start = offset + token.start;
+            chars += text.get(at..start).unwrap_or_default().chars().count();
+            at = start;
+            let length = token.text.chars().count();
+            links.push(ProofLink {
+                text: token.text,
+                start: chars,
+                end: chars + length,
+                origin: ProofOrigin::Unproven,
+            });
+        }
+    }
+    links
 }
 
 fn link(text: &str, start: usize, end: usize, origin: ProofOrigin) -> ProofLink {

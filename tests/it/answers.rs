@@ -5,6 +5,7 @@ mod checks;
 mod followups;
 mod foreign_queries;
 mod learned;
+mod long_answers;
 mod proofs;
 mod protocols;
 mod readings;

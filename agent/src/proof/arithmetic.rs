@@ -464,7 +464,6 @@ pub(super) fn expression_across<'r>(
     clause: &str,
     sentence: &str,
 ) -> Option<(String, f64, Vec<CellReference>)> {
-    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     let mut cells = Vec::new();
     let mut of_several = 0;
     for result in results {
@@ -481,6 +480,7 @@ pub(super) fn expression_across<'r>(
     if of_several < 2 || cells.len() > MAX_ACROSS {
         return None;
     }
+    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     paired(&WantedNumber { number, rows: &[], change: None, is_points: false }, &cells, &announced, ShareScale::Unknown)
 }
 

@@ -455,6 +455,9 @@ pub(super) fn code_fences(text: &str) -> Vec<std::ops::Range<usize>> {
         .collect()
 }
 
+/// Bytes of a sentence without an end.
+const MAX_SENTENCE: usize = 1_000;
+
 /// Returns the sentences of a text, each with where it begins. Lines end sentences.
 pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
     let mut found = Vec::new();
@@ -467,10 +470,14 @@ pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
     found
 }
 
-/// Returns where the first sentence of a text ends, behind the space that ends it.
+/// Returns where the first sentence of a text ends, behind the space that ends it. One without an end ends with the word
+/// behind its first [`MAX_SENTENCE`] bytes: each number of a sentence is looked at beside all of it.
 pub(crate) fn sentence_end(text: &str) -> Option<usize> {
     let mut previous = ' ';
     for (index, c) in text.char_indices() {
+        if index >= MAX_SENTENCE && c.is_whitespace() {
+            return Some(index + c.len_utf8());
+        }
         if c == '\n' || (c.is_whitespace() && matches!(previous, '.' | '!' | '?')) {
             // The number of a list ends no sentence.
             let before = text[..index].trim().trim_start_matches(['-', '*', '#', ' ']);

@@ -2,7 +2,7 @@
 //! where it contradicts the rows that the run has read. Other text passes as it arrives.
 
 use super::Turns;
-use crate::proof::{ProofLink, ProofOrigin, Prover, sentence_end};
+use crate::proof::{MAX_CHECKED, ProofLink, ProofOrigin, Prover, sentence_end};
 
 /// Expressions of one answer that are computed again.
 const MAX_EXPRESSIONS: usize = 32;
@@ -20,23 +20,30 @@ pub(super) struct CheckedText {
     corrections: Vec<(String, String)>,
     /// Whether a fence is open: what stands in it is shown as it is.
     is_fenced: bool,
+    /// Bytes of the sentences that have ended.
+    ended: usize,
 }
 
 impl CheckedText {
     /// Takes in a piece. Returns what can be passed on.
     pub(super) fn push(&mut self, piece: String, prover: &Prover) -> String {
-        if !prover.has_rows() {
-            return piece;
+        if !prover.has_rows() || self.ended >= MAX_CHECKED {
+            let waited = self.sentence.split_off(self.said);
+            (self.sentence, self.said) = (String::new(), 0);
+            return waited + &piece;
         }
         self.sentence.push_str(&piece);
         let mut ready = String::new();
-        while let Some(end) = sentence_end(&self.sentence) {
+        while self.ended < MAX_CHECKED
+            && let Some(end) = sentence_end(&self.sentence)
+        {
             let rest = self.sentence.split_off(end);
+            self.ended += end;
             self.pass_on(prover, &mut ready);
             self.sentence = rest;
             self.said = 0;
         }
-        let waits = self.sentence[self.said..].contains(|c: char| c.is_ascii_digit());
+        let waits = self.ended < MAX_CHECKED && self.sentence[self.said..].contains(|c: char| c.is_ascii_digit());
         if !waits {
             ready.push_str(&self.sentence[self.said..]);
             self.said = self.sentence.len();
