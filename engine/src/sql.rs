@@ -47,6 +47,7 @@ mod graph_match;
 mod grouping_sets;
 mod hybrid_search;
 mod in_subqueries;
+mod inserted_bytes;
 mod inserted_values;
 mod integer_overflow;
 pub(crate) mod json_columns;

@@ -31,6 +31,7 @@ use super::float_order::{
     with_plain_rows,
 };
 use super::in_subqueries::with_null_membership;
+use super::inserted_bytes::with_inserted_bytes;
 use super::integer_overflow::{may_overflow, with_checked_integers};
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
@@ -54,6 +55,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = with_written_decimals(with_computed_groups_below(join_laterals(with_outer_rows(plan)?)?)?)?;
+    let plan = with_inserted_bytes(plan)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
     }
