@@ -50,6 +50,7 @@ mod in_subqueries;
 mod inserted_bytes;
 mod inserted_values;
 mod integer_overflow;
+mod interval_keys;
 pub(crate) mod json_columns;
 mod json_operators;
 mod json_records;

@@ -2,7 +2,7 @@
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
 //! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
-//! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries
+//! intervals ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
 //! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
@@ -33,6 +33,7 @@ use super::float_order::{
 use super::in_subqueries::with_null_membership;
 use super::inserted_bytes::with_inserted_bytes;
 use super::integer_overflow::{may_overflow, with_checked_integers};
+use super::interval_keys::with_interval_keys;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
@@ -54,8 +55,8 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = with_written_decimals(with_computed_groups_below(join_laterals(with_outer_rows(plan)?)?)?)?;
-    let plan = with_inserted_bytes(plan)?;
+    let plan = with_interval_keys(join_laterals(with_outer_rows(plan)?)?)?;
+    let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
     }
