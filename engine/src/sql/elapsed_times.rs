@@ -1,22 +1,16 @@
 //! Times between instants, which are Arrow's durations, beside intervals: a month counts as 30 days and a day as 24 hours where
 //! they are compared, as in PostgreSQL and DuckDB, and parts of them are those of days and hours.
 
-use std::sync::Arc;
-
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Case, Cast, InList, InSubquery, SetComparison};
-use datafusion::logical_expr::{
-    Between, BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, Subquery, when,
-};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, Subquery, when};
 
 use super::field_access::own_call;
+use super::in_subqueries::with_values;
 use super::range_frames::with_days;
 use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
-
-/// What the column of a query is called that has the lengths of its values.
-const LENGTH: &str = "__length";
 
 /// Returns whether an expression may compare such times or take parts of them.
 pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
@@ -59,13 +53,13 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
         Expr::InSubquery(InSubquery { expr, subquery, negated })
             if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
         {
-            let (expr, subquery) = (Box::new(length(*expr)?), with_lengths(subquery)?);
+            let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
             Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated }))
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })
             if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
         {
-            let (expr, subquery) = (Box::new(length(*expr)?), with_lengths(subquery)?);
+            let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
             Transformed::yes(Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }))
         }
         Expr::Case(Case { expr: Some(value), when_then_expr, else_expr })
@@ -141,14 +135,6 @@ pub(super) fn with_sorted_length(expr: Expr, schema: &DFSchema) -> Result<Transf
 fn has_elapsed_values(subquery: &Subquery) -> bool {
     let values = subquery.subquery.schema().fields().first();
     values.is_some_and(|values| matches!(values.data_type(), DataType::Interval(_) | DataType::Duration(_)))
-}
-
-/// Returns a query of one column with the lengths of its values.
-fn with_lengths(subquery: Subquery) -> Result<Subquery> {
-    let column = Column::from(subquery.subquery.schema().qualified_field(0));
-    let length = own_call(INTERVAL_LENGTH, vec![Expr::Column(column)])?.alias(LENGTH);
-    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([length])?.build()?;
-    Ok(subquery.with_plan(Arc::new(plan)))
 }
 
 fn is_elapsed(expr: &Expr, schema: &DFSchema) -> bool {

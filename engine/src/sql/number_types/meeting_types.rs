@@ -59,10 +59,16 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
     time.filter(|_| types.iter().any(is_date))
 }
 
-/// Returns the type of timestamps with the digits of all of them, where some have fewer than others, of which DataFusion takes the
-/// type; to microseconds, since nanoseconds do not reach far. What is written out and compared has no say: the digits that it has
-/// too many are settled (`time_comparisons`).
+/// Returns the type in which timestamps are compared, where some have fewer digits than others, of which DataFusion takes the
+/// type; of at most microseconds, since nanoseconds do not reach far: those are compared by their numbers (`exact_times`). What is
+/// written out has no say: the digits that it has too many are settled (`time_comparisons`).
 pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
+    time_of_digits_to(TimeUnit::Microsecond, types)
+}
+
+/// Returns the type of timestamps with the digits of all of them, to those of a unit; `None` where it is the one that DataFusion
+/// takes.
+fn time_of_digits_to(least: TimeUnit, types: &[(&DataType, bool)]) -> Option<DataType> {
     let times = types.iter().filter_map(|(found, is_written)| match found {
         DataType::Timestamp(unit, zone) => Some((*unit, zone, *is_written)),
         _ => None,
@@ -71,18 +77,26 @@ pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType
     // A time without a zone is one of the zone of the others.
     let zone = times.iter().find_map(|(_, zone, _)| zone.as_ref());
     let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
-    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
+    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(least);
     let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest);
     is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
 }
 
-/// Returns the type in which values meet, where it is not the one that DataFusion takes.
+/// Returns the type of a value that is one of several, where it is not the one that DataFusion takes.
 pub(super) fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    plain_meeting_type(types, |_| false).or_else(|| common_struct(types))
+    plain_meeting_type(types).or_else(|| common_struct(types))
 }
 
-/// The same of values that are no structures. `is_written`: whether the value at a place is written out and compared.
-pub(super) fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
+/// The same of values that are no structures.
+pub(super) fn plain_meeting_type(types: &[DataType]) -> Option<DataType> {
+    let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
+    let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
+    plain.or_else(|| time_of_digits_to(TimeUnit::Nanosecond, &times)).or_else(|| common_list(types))
+}
+
+/// Returns the type in which values are compared, where it is not the one that DataFusion takes. `is_written`: whether the value at
+/// a place is written out.
+pub(super) fn compared_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
     let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
     let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
     plain.or_else(|| time_of_all_digits(&times)).or_else(|| common_list(types))
@@ -101,7 +115,7 @@ fn common_list(types: &[DataType]) -> Option<DataType> {
     if elements.is_empty() {
         return None;
     }
-    plain_meeting_type(&elements, |_| false).map(|element| DataType::new_list(element, true))
+    plain_meeting_type(&elements).map(|element| DataType::new_list(element, true))
 }
 
 /// Returns the one type of the lists of a column, where it is not what the planner took their elements for.
