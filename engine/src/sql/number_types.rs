@@ -28,7 +28,7 @@ use super::exact_times::bound_of_column;
 use super::field_access::own_call;
 use super::in_subqueries::with_values_as;
 use crate::error::EngineError;
-use crate::functions::{QUOTIENT, converted, value_conversion};
+use crate::functions::{QUOTIENT, conversion_of, converted, value_conversion};
 use crate::type_names::sql_name;
 
 /// The functions whose arguments have one type.
@@ -319,7 +319,13 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
             }
             let rows = values.into_iter().map(|row| {
                 let row = row.into_iter().zip(&common).map(|(value, wanted)| match wanted {
-                    Some(wanted) => cast(uncast(&value, &schema).clone(), wanted.clone()),
+                    Some(wanted) => {
+                        let value = uncast(&value, &schema);
+                        match value.get_type(&schema) {
+                            Ok(found) => as_type(value.clone(), &found, wanted),
+                            Err(_) => cast(value.clone(), wanted.clone()),
+                        }
+                    }
                     None => value,
                 });
                 row.collect::<Vec<_>>()
@@ -376,6 +382,9 @@ fn is_null(value: &Expr) -> bool {
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     // An expression that was changed has an alias, by its old name.
     let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
+    if let Some(time) = uncut_time(unaliased, schema) {
+        return time;
+    }
     let Expr::Cast(cast) = unaliased else { return value };
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
@@ -383,6 +392,16 @@ fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
         wanted => makes_decimals(&found, wanted) || (wanted.is_decimal() && found.is_string()),
     };
     if is_coerced { &cast.expr } else { value }
+}
+
+/// Returns a timestamp without the conversion to fewer digits; `None` for others.
+fn uncut_time<'a>(value: &'a Expr, schema: &DFSchema) -> Option<&'a Expr> {
+    let Expr::ScalarFunction(call) = value else { return None };
+    let ((DataType::Timestamp(kept, _), false), [time]) = (conversion_of(&call.func)?, call.args.as_slice()) else {
+        return None;
+    };
+    let is_cut = matches!(time.get_type(schema), Ok(DataType::Timestamp(unit, _)) if unit > *kept);
+    is_cut.then_some(time)
 }
 
 fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
