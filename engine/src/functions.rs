@@ -6,6 +6,7 @@ mod bounded;
 mod bytes_beside_nulls;
 mod checked_integers;
 mod checked_sum;
+mod constant_fits;
 mod dates;
 mod definition;
 mod distinct_bits;
@@ -97,6 +98,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
         .map(distinct_bits::with_distinct_bits)
+        .map(constant_fits::with_constant_fits)
         .map(|function| ordered_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
