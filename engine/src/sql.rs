@@ -30,6 +30,7 @@ mod dialect;
 mod domain_checks;
 mod elapsed_times;
 pub(crate) mod embedded_texts;
+mod exact_averages;
 mod exact_text;
 mod exact_times;
 mod expansion;

@@ -1,7 +1,7 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
-//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::exact_averages`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
 //! intervals ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
 //! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
@@ -23,6 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times, with_sorted_length};
+use super::exact_averages::with_exact_averages;
 use super::exact_times::{is_one_zone, with_exact_keys, with_exact_times};
 use super::field_access::own_call;
 use super::float_order::{
@@ -54,7 +55,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = with_interval_keys(join_laterals(with_outer_rows(plan)?)?)?;
+    let plan = with_interval_keys(with_exact_averages(join_laterals(with_outer_rows(plan)?)?)?)?;
     let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
