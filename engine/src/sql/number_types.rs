@@ -4,7 +4,7 @@
 //! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262. Timestamps beside others become those with
 //! more digits, which DataFusion would take from the others.
 
-mod meeting_types;
+pub(super) mod meeting_types;
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 };
 
 use self::meeting_types::{
-    common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists, plain_meeting_type,
+    argument_type, common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists,
     time_of_all_digits, widest_number,
 };
 use super::elapsed_times::compares;
@@ -298,7 +298,15 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
-                return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
+                // Types of its inputs may have changed: those that it was made with would meet theirs once more.
+                let is_of_inputs = inputs.first().is_none_or(|first| {
+                    let types = first.schema().fields().iter().zip(schema.fields());
+                    types.into_iter().all(|(own, known)| own.data_type() == known.data_type())
+                });
+                return match is_of_inputs {
+                    true => Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema }))),
+                    false => Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union).map(Transformed::yes),
+                };
             }
             let inputs = inputs.into_iter().map(|input| with_columns(input, &common)).collect::<Result<_>>()?;
             Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
@@ -362,10 +370,15 @@ fn is_double_to_decimal(cast: &Cast, schema: &DFSchema) -> bool {
     cast.expr.get_type(schema).is_ok_and(|found| makes_decimals(&found, cast.field.data_type()))
 }
 
-/// Whether a cast makes decimals of doubles, or of those of a list.
+/// Whether a cast makes decimals of doubles, or of those within lists, structures and maps.
 fn makes_decimals(found: &DataType, wanted: &DataType) -> bool {
     match (found, wanted) {
         (DataType::List(found), DataType::List(wanted)) => makes_decimals(found.data_type(), wanted.data_type()),
+        (DataType::Map(found, _), DataType::Map(wanted, _)) => makes_decimals(found.data_type(), wanted.data_type()),
+        (DataType::Struct(found), DataType::Struct(wanted)) if found.len() == wanted.len() => {
+            let mut fields = found.iter().zip(wanted);
+            fields.any(|(found, wanted)| makes_decimals(found.data_type(), wanted.data_type()))
+        }
         (found, wanted) => wanted.is_decimal() && found.is_floating(),
     }
 }
@@ -470,7 +483,7 @@ fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transform
     let common = types.ok().and_then(|types| {
         let common = match are_compared {
             true => compared_type(&types, |at| exprs.get(at).is_some_and(is_written)),
-            false => plain_meeting_type(&types),
+            false => argument_type(&types),
         };
         Some((common?, types))
     });

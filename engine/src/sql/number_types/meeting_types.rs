@@ -4,6 +4,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 
+use crate::functions::map_type;
 use crate::sql::elapsed_times::compares;
 use crate::sql::struct_types::common_struct;
 
@@ -83,12 +84,28 @@ fn time_of_digits_to(least: TimeUnit, types: &[(&DataType, bool)]) -> Option<Dat
 }
 
 /// Returns the type of a value that is one of several, where it is not the one that DataFusion takes.
-pub(super) fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    plain_meeting_type(types).or_else(|| common_struct(types))
+pub(in crate::sql) fn meeting_type(types: &[DataType]) -> Option<DataType> {
+    plain_meeting_type(types).or_else(|| common_struct(types)).or_else(|| common_map(types))
 }
 
-/// The same of values that are no structures.
-pub(super) fn plain_meeting_type(types: &[DataType]) -> Option<DataType> {
+/// The same of the arguments of a function, of which structures have the same fields.
+pub(super) fn argument_type(types: &[DataType]) -> Option<DataType> {
+    let mut structs = types.iter().filter_map(|found| match found {
+        DataType::Struct(fields) => Some(fields),
+        _ => None,
+    });
+    let first = structs.next();
+    let is_alike = structs.all(|fields| {
+        first.is_none_or(|first| {
+            let pairs = first.iter().zip(fields);
+            first.len() == fields.len() && pairs.into_iter().all(|(left, right)| left.name() == right.name())
+        })
+    });
+    if is_alike { meeting_type(types) } else { plain_meeting_type(types) }
+}
+
+/// The same of values that are no structures and no maps.
+fn plain_meeting_type(types: &[DataType]) -> Option<DataType> {
     let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
     let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
     plain.or_else(|| time_of_digits_to(TimeUnit::Nanosecond, &times)).or_else(|| common_list(types))
@@ -115,7 +132,34 @@ fn common_list(types: &[DataType]) -> Option<DataType> {
     if elements.is_empty() {
         return None;
     }
-    plain_meeting_type(&elements).map(|element| DataType::new_list(element, true))
+    argument_type(&elements).map(|element| DataType::new_list(element, true))
+}
+
+/// Returns the type of maps whose keys or values meet in another type than the one that DataFusion takes.
+fn common_map(types: &[DataType]) -> Option<DataType> {
+    let (mut keys, mut values) = (Vec::with_capacity(types.len()), Vec::with_capacity(types.len()));
+    for found in types {
+        match found {
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(pair) if pair.len() == 2 => {
+                    keys.push(pair[0].data_type().clone());
+                    values.push(pair[1].data_type().clone());
+                }
+                _ => return None,
+            },
+            DataType::Null => {}
+            _ => return None,
+        }
+    }
+    let common = |types: &[DataType]| match types.split_first() {
+        Some((first, others)) if others.iter().all(|other| other == first) => Some(first.clone()),
+        _ => meeting_type(types),
+    };
+    let is_one = |types: &[DataType]| types.windows(2).all(|pair| pair[0] == pair[1]);
+    if is_one(&keys) && is_one(&values) {
+        return None;
+    }
+    Some(map_type(common(&keys)?, common(&values)?))
 }
 
 /// Returns the one type of the lists of a column, where it is not what the planner took their elements for.
@@ -131,6 +175,7 @@ pub(super) fn gives_way(found: &DataType, common: &DataType) -> bool {
         (DataType::Timestamp(_, _), found) => is_date(found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
+        (DataType::Map(_, _), found) => matches!(found, DataType::Map(_, _)) && found != common,
         _ => found.is_decimal(),
     }
 }
