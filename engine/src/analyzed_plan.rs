@@ -1,5 +1,7 @@
 //! `EXPLAIN ANALYZE` with the rows that each operator was thought to give beside those that it gave: where they are far apart, the
-//! statistics or the estimate misled the planner.
+//! statistics or the estimate misled the planner. And long constants in what `EXPLAIN` shows.
+
+mod short_constants;
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -8,17 +10,21 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::common::Statistics;
+use datafusion::common::display::StringifiedPlan;
 use datafusion::common::stats::Precision;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties, execute_stream,
 };
 use futures::StreamExt;
+
+use self::short_constants::with_short_constants;
 
 /// Puts a node that shows estimates in the place of DataFusion's, where a plan is that of `EXPLAIN ANALYZE`.
 pub(crate) fn with_estimates(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
@@ -26,6 +32,14 @@ pub(crate) fn with_estimates(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
         Some(analyze) => Arc::new(AnalyzedPlanExec::new(analyze.verbose(), Arc::clone(analyze.input()), &plan)),
         None => plan,
     }
+}
+
+/// Returns the plan of an `EXPLAIN` with its long lists of constants cut.
+pub(crate) fn with_short_lists(explained: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let Some(shown) = explained.downcast_ref::<ExplainExec>() else { return explained };
+    let short = |plan: &StringifiedPlan| StringifiedPlan::new(plan.plan_type.clone(), with_short_constants(&plan.plan));
+    let plans = shown.stringified_plans().iter().map(short).collect();
+    Arc::new(ExplainExec::new(shown.schema(), plans, shown.verbose()))
 }
 
 /// Runs its input, drops the rows, and gives the plan as text with what was measured.
@@ -114,7 +128,7 @@ fn annotated(plan: &Arc<dyn ExecutionPlan>, metrics: Metrics) -> Result<String> 
             Metrics::Summed => DisplayableExecutionPlan::with_metrics(node.as_ref()),
             Metrics::ByPartition => DisplayableExecutionPlan::with_full_metrics(node.as_ref()),
         };
-        let line = shown.one_line().to_string();
+        let line = with_short_constants(&shown.one_line().to_string());
         let (operator, measured) = line.trim_end().rsplit_once(", metrics=[").unwrap_or((line.trim_end(), "]"));
         let estimate = estimated_rows(&*node.partition_statistics(None)?);
         let indent = 2 * depth;

@@ -6,6 +6,7 @@ mod bounded;
 mod bytes_beside_nulls;
 mod checked_integers;
 mod checked_sum;
+mod constant_fits;
 mod dates;
 mod definition;
 mod distinct_bits;
@@ -74,7 +75,7 @@ pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
-pub(crate) use numbers::{PLAIN_DOUBLE, QUOTIENT};
+pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, list_reader, list_reader_of, text_to_list};
@@ -97,6 +98,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .map(ordered_lists::never_backwards)
         .map(exact_percentiles::with_whole_weights)
         .map(distinct_bits::with_distinct_bits)
+        .map(constant_fits::with_constant_fits)
         .map(|function| ordered_extreme(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())

@@ -153,10 +153,14 @@ impl Runtime {
         Ok(Self { states, config, env, files, columns, results, resident, run_traces, cluster, threads })
     }
 
-    /// Returns the state that plans one statement, for which `now()` is the time of this call.
+    /// Returns the state that plans one statement, or a part of it. `now()` is when the statement began: table functions are called
+    /// with it while names are resolved, and the rest of the statement has it later.
     pub(crate) fn state(&self) -> PlanningState {
         let mut state = self.states.take();
         state.mark_start_execution();
+        if let Some(usage) = QueryUsage::current() {
+            state.execution_props_mut().query_execution_start_time = Some(usage.started_at());
+        }
         let home = Arc::clone(&self.states);
         scopeguard::guard(state, Box::new(move |state| home.give_back(state)))
     }

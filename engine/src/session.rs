@@ -47,6 +47,7 @@ use futures::{FutureExt, StreamExt};
 use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
 
+use crate::analyzed_plan::with_short_lists;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -472,7 +473,7 @@ impl Session {
                 self.tell_planner(&mut state);
                 let explained = state.create_physical_plan(plan).await?;
                 let explained = Box::pin(self.with_placement(&state, explain, explained)).await?;
-                let shown = self.with_names_of_files(explained)?;
+                let shown = self.with_names_of_files(with_short_lists(explained))?;
                 Ok(ExecutablePlan::on_one_node(paced(&state, shown, interrupt)?))
             }
             _ => {

@@ -68,6 +68,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         ),
         two("json_contains", |_| Ok(DataType::Boolean), |arrays, _| of_documents(arrays, contains)),
         two("jsonb_contains", |_| Ok(DataType::Boolean), |arrays, _| of_documents(arrays, contains_document)),
+        two("jsonb_equals", |_| Ok(DataType::Boolean), |arrays, _| of_documents(arrays, is_same_document)),
     ];
     let transform = |name: &'static str, alias: &str, is_strict| {
         Arc::new(ScalarUDF::new_from_impl(JsonTransform {
@@ -220,6 +221,22 @@ fn contains_value(own: &Value, wanted: &Value) -> bool {
             wanted.iter().all(|value| own.iter().any(|item| contains_value(item, value)))
         }
         (own, wanted) => is_equal(own, wanted),
+    }
+}
+
+/// Returns whether two documents are equal, as PostgreSQL's `jsonb` are: in whatever order members stand, and however numbers are
+/// written.
+fn is_same_document(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let is_there =
+                |(key, value): (&String, &Value)| right.get(key).is_some_and(|found| is_same_document(value, found));
+            left.len() == right.len() && left.iter().all(is_there)
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same_document(left, right))
+        }
+        (left, right) => is_equal(left, right),
     }
 }
 

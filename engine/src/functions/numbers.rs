@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow::compute::try_binary;
-use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::definition::{Definition, invalid, texts};
+use super::definition::{Definition, invalid, texts, unfit};
 
 /// The function that divides exact numbers as doubles; zero is no divisor.
 pub(crate) const QUOTIENT: &str = "quotient";
+/// The function that returns the mean of decimals, of their sum and their number.
+pub(crate) const DECIMAL_MEAN: &str = "decimal_mean";
 /// The function that returns a double without the sign of zero, and one NaN for all.
 pub(crate) const PLAIN_DOUBLE: &str = "plain_double";
 
@@ -120,6 +122,37 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                     false => Ok(dividend / divisor),
                 };
                 Ok(Arc::new(try_binary::<_, _, _, Float64Type>(dividends, divisors, quotient)?))
+            },
+        },
+        Definition {
+            name: DECIMAL_MEAN,
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| {
+                let scale = match types.first() {
+                    Some(
+                        DataType::Decimal128(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal32(_, scale),
+                    ) => *scale,
+                    // The optimizer asks what it is of no rows.
+                    Some(DataType::Null) => 0,
+                    _ => return Err(unfit("decimal_mean takes a sum of decimals and their number".into())),
+                };
+                Ok(vec![DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale), DataType::Int64])
+            },
+            returns: |_| Ok(DataType::Float64),
+            compute: |arrays, _| {
+                let scale = match arrays[0].data_type() {
+                    DataType::Decimal128(_, scale) => i32::from(*scale),
+                    _ => 0,
+                };
+                let (sums, counts) =
+                    (arrays[0].as_primitive::<Decimal128Type>(), arrays[1].as_primitive::<Int64Type>());
+                // Divided once, so that 0.6 by 3 is 0.2.
+                let mean = |(sum, count): (Option<i128>, Option<i64>)| match (sum?, count?) {
+                    (_, 0) => None,
+                    (sum, count) => Some(sum as f64 / (count as f64 * 10_f64.powi(scale))),
+                };
+                Ok(Arc::new(sums.iter().zip(counts).map(mean).collect::<Float64Array>()))
             },
         },
         Definition {

@@ -65,6 +65,15 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             returns: |_| Ok(DataType::new_list(DataType::Utf8, true)),
             compute: extract_all,
         },
+        // DataFusion's leaves out groups that match nothing, so that the others are of other numbers.
+        Definition {
+            name: "regexp_match",
+            aliases: &[],
+            arguments: 2..=3,
+            takes: |types| Ok(vec![DataType::Utf8; types.len()]),
+            returns: |_| Ok(DataType::new_list(DataType::Utf8, true)),
+            compute: first_match,
+        },
         Definition {
             name: "regexp_split_to_array",
             aliases: &["string_split_regex", "str_split_regex", "regexp_split"],
@@ -310,6 +319,29 @@ fn extract_all(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             }
         }
         lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+/// Returns the groups of the first match of each text, null for those that match nothing; or the match itself, without groups.
+fn first_match(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut patterns = Patterns::default();
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..rows {
+        if arrays.iter().any(|array| array.is_null(row)) {
+            lists.append(false);
+            continue;
+        }
+        let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
+        if text(2).contains('g') {
+            return Err(invalid("regexp_match finds one match; write regexp_extract_all(text, pattern)".into()));
+        }
+        let captures = patterns.get(text(1), text(2))?.captures(text(0));
+        if let Some(captures) = &captures {
+            let groups = captures.iter().skip(usize::from(captures.len() > 1));
+            groups.for_each(|group| lists.values().append_option(group.map(|group| group.as_str())));
+        }
+        lists.append(captures.is_some());
     }
     Ok(Arc::new(lists.finish()))
 }

@@ -128,15 +128,14 @@ fn slices(texts: &ArrayRef, starts: &ArrayRef, ends: &ArrayRef, rows: usize, is_
         (texts.as_string::<i32>(), starts.as_primitive::<Int64Type>(), ends.as_primitive::<Int64Type>());
     let mut found = Vec::with_capacity(rows);
     for row in 0..rows {
-        if texts.is_null(row) || (is_element && starts.is_null(row)) {
+        if texts.is_null(row) || starts.is_null(row) || ends.is_null(row) {
             found.push(None);
             continue;
         }
         let text = texts.value(row);
         let length = text.chars().count() as i64;
         let position = |at: i64| if at < 0 { at + length + 1 } else { at };
-        let first = if starts.is_null(row) { 1 } else { position(starts.value(row)) };
-        let last = if ends.is_null(row) { length } else { position(ends.value(row)) };
+        let (first, last) = (position(starts.value(row)), position(ends.value(row)));
         let skipped = usize::try_from(first.max(1) - 1).unwrap_or(usize::MAX);
         let count = usize::try_from(last.saturating_sub(first.max(1)).saturating_add(1)).unwrap_or(0);
         let is_outside = is_element && first < 1;

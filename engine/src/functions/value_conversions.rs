@@ -50,8 +50,8 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::FixedSizeBinary(16), to) => to.is_string(),
         (from, DataType::Float64) => from.is_string(),
         (from, DataType::Float32) => from.is_string() || *from == DataType::Float64 || has_fraction(from),
-        // Also where digits are cut as Arrow does: the optimizer takes a cast off what is compared, as if none were lost.
-        (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => from > to,
+        // Also where Arrow's does the same: the optimizer takes a cast off what is compared, and cuts the digits of the other side.
+        (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => from != to,
         (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
         (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer() || from.is_string(),
         (from, DataType::Date32 | DataType::Interval(_)) => from.is_string(),

@@ -14,7 +14,7 @@ use querent_catalog::{ColumnDefault, ColumnInfo};
 
 use super::marks;
 use super::parse::{Nesting, parse_statement};
-use super::row_statements::as_nested;
+use super::row_statements::as_written;
 use super::shorthand::{plain, query_of, select_star, taken, text};
 use super::statement::StatementPlanner;
 use super::syntax::folded_name;
@@ -196,7 +196,7 @@ impl StatementPlanner<'_> {
             for row in &mut values.rows {
                 for (value, data_type) in row.content.iter_mut().zip(&types) {
                     if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, DataType::Struct(_))) {
-                        *value = as_nested(data_type, taken(value));
+                        *value = as_written(data_type, taken(value));
                     }
                 }
             }

@@ -4,10 +4,11 @@
 use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Cast, InList};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::expr::{Case, Cast, InList, InSubquery, SetComparison};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, Subquery, when};
 
 use super::field_access::own_call;
+use super::in_subqueries::with_values;
 use super::range_frames::with_days;
 use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 
@@ -23,7 +24,8 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
             compares(*op) && may_be(left) && may_be(right)
         }
         Expr::ScalarFunction(call) => call.name() == "date_part",
-        Expr::WindowFunction(call) => !call.params.order_by.is_empty(),
+        Expr::WindowFunction(call) => !call.params.order_by.is_empty() || !call.params.partition_by.is_empty(),
+        Expr::AggregateFunction(call) => call.params.distinct,
         Expr::Between(_) | Expr::InList(_) => true,
         _ => false,
     }
@@ -48,6 +50,38 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
             let list = list.into_iter().map(length).collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::InList(InList::new(Box::new(length(*expr)?), list, negated)))
         }
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+            if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
+        {
+            let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
+            Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated }))
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })
+            if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
+        {
+            let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
+            Transformed::yes(Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }))
+        }
+        Expr::Case(Case { expr: Some(value), when_then_expr, else_expr })
+            if is_elapsed(&value) && when_then_expr.iter().all(|(when, _)| is_elapsed(when)) =>
+        {
+            let cases = when_then_expr.into_iter().map(|(when, then)| Ok((Box::new(length(*when)?), then)));
+            let when_then_expr = cases.collect::<Result<Vec<_>>>()?;
+            Transformed::yes(Expr::Case(Case { expr: Some(Box::new(length(*value)?)), when_then_expr, else_expr }))
+        }
+        Expr::ScalarFunction(call) if call.name() == "nullif" && call.args.iter().all(is_elapsed) => {
+            let [value, other] = call.args.as_slice() else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
+            let is_other = length(value.clone())?.not_eq(length(other.clone())?).is_not_false();
+            Transformed::yes(when(is_other, value.clone()).end()?)
+        }
+        Expr::AggregateFunction(mut call)
+            if call.params.distinct && call.func.name() == "count" && call.params.args.iter().any(is_elapsed) =>
+        {
+            let args = std::mem::take(&mut call.params.args).into_iter();
+            let args = args.map(|arg| if is_elapsed(&arg) { length(arg) } else { Ok(arg) });
+            call.params.args = args.collect::<Result<_>>()?;
+            Transformed::yes(Expr::AggregateFunction(call))
+        }
         Expr::ScalarFunction(mut call) if call.name() == "date_part" && call.args.get(1).is_some_and(is_elapsed) => {
             let time = call.args.pop().unwrap_or_default();
             let part = match call.args.first() {
@@ -71,10 +105,15 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
     })
 }
 
-/// Returns a window function whose rows are in the order of lengths, as numbers: DataFusion 54 has no frame over elapsed times.
+/// Returns a window function whose partitions are those of lengths, and whose rows are in the order of these, as numbers: DataFusion 54
+/// has no frame over elapsed times.
 fn with_numbers_in_order(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::WindowFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
     let mut changed = false;
+    for key in call.params.partition_by.iter_mut().filter(|key| is_elapsed(key, schema)) {
+        *key = own_call(INTERVAL_LENGTH, vec![std::mem::take(key)])?;
+        changed = true;
+    }
     for sort in &mut call.params.order_by {
         if is_elapsed(&sort.expr, schema) {
             let length = own_call(INTERVAL_LENGTH, vec![std::mem::take(&mut sort.expr)])?;
@@ -91,6 +130,11 @@ pub(super) fn with_sorted_length(expr: Expr, schema: &DFSchema) -> Result<Transf
         Ok(DataType::Interval(_)) => own_call(INTERVAL_LENGTH, vec![expr]).map(Transformed::yes),
         _ => Ok(Transformed::no(expr)),
     }
+}
+
+fn has_elapsed_values(subquery: &Subquery) -> bool {
+    let values = subquery.subquery.schema().fields().first();
+    values.is_some_and(|values| matches!(values.data_type(), DataType::Interval(_) | DataType::Duration(_)))
 }
 
 fn is_elapsed(expr: &Expr, schema: &DFSchema) -> bool {

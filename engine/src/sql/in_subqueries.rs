@@ -19,7 +19,7 @@ use super::subquery_values::may_be_subquery;
 
 /// What the columns are called that hold what is looked for, where that is a subquery too.
 const SOUGHT: &str = "__sought";
-/// What the column of a query is called that is brought to another type.
+/// What the column of a query is called whose values are computed.
 const FOUND: &str = "__found";
 
 /// Where in a filter an expression stands.
@@ -137,8 +137,13 @@ fn with_common_type(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
 
 /// Returns a query of one column with its values as those of a type.
 pub(super) fn with_values_as(subquery: Subquery, wanted: DataType) -> Result<Subquery> {
+    with_values(subquery, |value| Ok(Expr::Cast(Cast::new(Box::new(value), wanted))))
+}
+
+/// Returns a query of one column with what is computed of its values in their place.
+pub(super) fn with_values(subquery: Subquery, computed: impl FnOnce(Expr) -> Result<Expr>) -> Result<Subquery> {
     let column = Column::from(subquery.subquery.schema().qualified_field(0));
-    let value = Expr::Cast(Cast::new(Box::new(Expr::Column(column)), wanted)).alias(FOUND);
+    let value = computed(Expr::Column(column))?.alias(FOUND);
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([value])?.build()?;
     Ok(subquery.with_plan(Arc::new(plan)))
 }

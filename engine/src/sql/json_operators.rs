@@ -1,7 +1,7 @@
 //! PostgreSQL's operators of `jsonb`, where a side says that it is: `'{"a": 1}'::jsonb || b`. JSON is text otherwise, of which
 //! `||` is one text behind the other, as DuckDB has it for its JSON.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, UnaryOperator};
 
 use super::shorthand::{call, taken};
 
@@ -29,15 +29,20 @@ pub(super) fn write_out_json_operators(expr: &mut Expr) {
         BinaryOperator::Minus => "json_delete",
         BinaryOperator::HashMinus => "json_delete_path",
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt => "jsonb_contains",
+        BinaryOperator::Eq | BinaryOperator::NotEq => "jsonb_equals",
         _ => return,
     };
     let is_either = is_jsonb(left) || (is_jsonb(right) && !matches!(op, BinaryOperator::Minus));
     if !is_either && !matches!(op, BinaryOperator::HashMinus) {
         return;
     }
-    let is_swapped = matches!(op, BinaryOperator::ArrowAt);
+    let (is_swapped, is_negated) = (matches!(op, BinaryOperator::ArrowAt), matches!(op, BinaryOperator::NotEq));
     let (left, right) = (taken(left), taken(right));
-    *expr = call(function, if is_swapped { vec![right, left] } else { vec![left, right] });
+    let written = call(function, if is_swapped { vec![right, left] } else { vec![left, right] });
+    *expr = match is_negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(written) },
+        false => written,
+    };
 }
 
 fn is_jsonb(expr: &Expr) -> bool {

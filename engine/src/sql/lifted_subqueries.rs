@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use super::lateral_joins::{Pulled, item_names, list_name, pull, takes_lists_apart, written_outside};
+use crate::error::EngineError;
 
 /// The number of an outer row.
 const ROW: &str = "__outer_row";
@@ -99,13 +100,17 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
     let mut below = Arc::clone(&input);
     for subquery in found {
         let outer = OuterRows::number(Arc::clone(&below))?;
-        let Some(lifted) = outer.lift(&subquery.subquery)? else { continue };
-        let Some(value) = lifted.columns.into_iter().next().filter(|_| lifted.is_single) else { continue };
+        let lifted = outer.lift(&subquery.subquery)?.filter(|lifted| lifted.is_single);
+        let Some(Lifted { plan, columns, .. }) = lifted else {
+            refuse_aggregated_aggregates(&subquery.subquery)?;
+            continue;
+        };
+        let Some(value) = columns.into_iter().next() else { continue };
         // Aggregates inside of the next one are numbered as well.
         let name = format!("{LIFTED}_scalar{}", values.len());
         let columns = below.schema().columns().into_iter().map(Expr::Column);
         let columns = columns.chain([value.expr.alias(&name)]).collect::<Vec<_>>();
-        below = Arc::new(LogicalPlanBuilder::from(lifted.plan).project(columns)?.build()?);
+        below = Arc::new(LogicalPlanBuilder::from(plan).project(columns)?.build()?);
         values.push((subquery, Expr::Column(Column::new_unqualified(name))));
     }
     if values.is_empty() {
@@ -143,7 +148,7 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
 
 /// Returns whether DataFusion would not take a subquery for a value apart.
 fn is_beyond_joins(plan: &LogicalPlan) -> Result<bool> {
-    let mut is_beyond = false;
+    let mut is_beyond = works_on_aggregate(plan)?;
     plan.apply(|node| {
         is_beyond |= match node {
             LogicalPlan::Filter(filter) => {
@@ -157,6 +162,44 @@ fn is_beyond_joins(plan: &LogicalPlan) -> Result<bool> {
         Ok(if is_beyond { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(is_beyond)
+}
+
+/// Returns whether a plan has more to do with the one row of an aggregate by the outer row than to compute of it. DataFusion has no
+/// such row where the aggregate has no rows: a count of that row would be 0.
+fn works_on_aggregate(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        let keeps_row = match node {
+            LogicalPlan::Projection(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::Sort(_) => true,
+            LogicalPlan::Limit(limit) => {
+                matches!(limit.get_skip_type()?, SkipType::Literal(0))
+                    && matches!(limit.get_fetch_type()?, FetchType::Literal(Some(1..)))
+            }
+            _ => false,
+        };
+        let inputs = if keeps_row { Vec::new() } else { node.inputs() };
+        Ok(inputs.into_iter().any(|input| input.exists(|below| Ok(is_aggregate_by_row(below))).unwrap_or(true)))
+    })
+}
+
+fn is_aggregate_by_row(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
+        && !node.all_out_ref_exprs().is_empty()
+}
+
+/// Errors: `unsupported` where DataFusion's answer would be wrong.
+fn refuse_aggregated_aggregates(plan: &LogicalPlan) -> Result<()> {
+    if !works_on_aggregate(plan)? {
+        return Ok(());
+    }
+    Err(EngineError::Unsupported {
+        what: "a subquery that filters, counts or joins what an aggregate by the row around it gives, in this form,".into(),
+        hint: "group by the key instead, and join: LEFT JOIN (SELECT key, count(*) AS n FROM ... GROUP BY key) g ON g.key = t.key"
+            .into(),
+    }
+    .into())
 }
 
 /// Whether a condition is a column of the subquery that equals what has none of them.

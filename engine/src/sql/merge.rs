@@ -312,7 +312,7 @@ fn inserted(table: &ChangedTable, insert: MergeInsertExpr) -> Result<Vec<Option<
     for (position, value) in positions.into_iter().zip(row) {
         let value = match is_default(&value) {
             true => table.default_of(position)?,
-            false => table.as_nested(position, value),
+            false => table.as_written(position, value),
         };
         if let Some(slot) = all.get_mut(position)
             && slot.replace(value).is_some()

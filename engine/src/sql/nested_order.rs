@@ -1,5 +1,6 @@
-//! The order of rows, structures and lists: by their first parts that differ, and a null among them is a value after all others, as
-//! in DuckDB and in PostgreSQL's values of composite types, and as ORDER BY has it. Arrow's comparisons take it for the least.
+//! The order of rows, structures, maps and lists: by their first parts that differ, and a null among them is a value after all
+//! others, as in DuckDB and in PostgreSQL's values of composite types, and as ORDER BY has it. Arrow's comparisons take it for the
+//! least.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -23,7 +24,11 @@ pub(super) fn with_nested_order(expr: Expr, schema: &DFSchema) -> Result<Transfo
     let is_nested = |expr: &Expr| {
         matches!(
             expr.get_type(schema),
-            Ok(DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
+            Ok(DataType::Struct(_)
+                | DataType::Map(_, _)
+                | DataType::List(_)
+                | DataType::LargeList(_)
+                | DataType::FixedSizeList(_, _))
         )
     };
     let compared = |left: Expr, op: Operator, right: Expr| -> Result<Expr> {

@@ -1,15 +1,15 @@
 //! The types in which numbers meet. A double beside a decimal makes a double, and decimals are divided as doubles, as in DuckDB:
 //! DataFusion turns both into decimals of fifteen digits, which a large, small or infinite double has no place in, and keeps four
 //! digits of a quotient. Narrow integers are added as wide ones, since Arrow's sums wrap around. A date beside a timestamp is
-//! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262. Timestamps of seconds or milliseconds beside
-//! others become those with more digits, which DataFusion would take from the others.
+//! one of microseconds: DataFusion's is of nanoseconds, which reach from 1677 to 2262. Timestamps beside others become those with
+//! more digits, which DataFusion would take from the others.
 
-mod meeting_types;
+pub(super) mod meeting_types;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, DecimalType, TimeUnit};
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, Case, Cast, InList, InSubquery, ScalarFunction, SetComparison,
@@ -20,14 +20,15 @@ use datafusion::logical_expr::{
 };
 
 use self::meeting_types::{
-    common_type, gives_way, is_date, is_other_number, meeting_type, other_lists, plain_meeting_type,
+    argument_type, common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists,
     time_of_all_digits, widest_number,
 };
 use super::elapsed_times::compares;
+use super::exact_times::bound_of_column;
 use super::field_access::own_call;
 use super::in_subqueries::with_values_as;
 use crate::error::EngineError;
-use crate::functions::{QUOTIENT, value_conversion};
+use crate::functions::{QUOTIENT, conversion_of, converted, value_conversion};
 use crate::type_names::sql_name;
 
 /// The functions whose arguments have one type.
@@ -138,8 +139,10 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
                     Transformed::yes(own_call(QUOTIENT, vec![cast(*left, common.clone()), cast(*right, common)])?)
                 }
                 Some(common) => {
+                    let bound = bound_of_column((left.as_ref(), &left_type), op, (right.as_ref(), &right_type));
                     let (left, right) = (as_type(*left, &left_type, &common), as_type(*right, &right_type, &common));
-                    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+                    let computed = Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
+                    Transformed::yes(bound.into_iter().fold(computed, Expr::and))
                 }
                 None => Transformed::no(Expr::BinaryExpr(BinaryExpr::new(left, op, right))),
             }
@@ -290,13 +293,20 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         LogicalPlan::Union(Union { inputs, schema }) => {
             let common: Vec<Option<DataType>> = (0..schema.fields().len())
                 .map(|column| {
-                    let types = inputs.iter().filter_map(|input| input.schema().fields().get(column));
-                    let types: Vec<_> = types.map(|field| field.data_type().clone()).collect();
-                    meeting_type(&types)
+                    let types = inputs.iter().filter_map(|input| met_column(input, column));
+                    meeting_type(&types.collect::<Vec<_>>())
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
-                return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
+                // Types of its inputs may have changed: those that it was made with would meet theirs once more.
+                let is_of_inputs = inputs.first().is_none_or(|first| {
+                    let types = first.schema().fields().iter().zip(schema.fields());
+                    types.into_iter().all(|(own, known)| own.data_type() == known.data_type())
+                });
+                return match is_of_inputs {
+                    true => Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema }))),
+                    false => Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union).map(Transformed::yes),
+                };
             }
             let inputs = inputs.into_iter().map(|input| with_columns(input, &common)).collect::<Result<_>>()?;
             Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
@@ -317,7 +327,13 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
             }
             let rows = values.into_iter().map(|row| {
                 let row = row.into_iter().zip(&common).map(|(value, wanted)| match wanted {
-                    Some(wanted) => cast(uncast(&value, &schema).clone(), wanted.clone()),
+                    Some(wanted) => {
+                        let value = uncast(&value, &schema);
+                        match value.get_type(&schema) {
+                            Ok(found) => as_type(value.clone(), &found, wanted),
+                            Err(_) => cast(value.clone(), wanted.clone()),
+                        }
+                    }
                     None => value,
                 });
                 row.collect::<Vec<_>>()
@@ -354,10 +370,15 @@ fn is_double_to_decimal(cast: &Cast, schema: &DFSchema) -> bool {
     cast.expr.get_type(schema).is_ok_and(|found| makes_decimals(&found, cast.field.data_type()))
 }
 
-/// Whether a cast makes decimals of doubles, or of those of a list.
+/// Whether a cast makes decimals of doubles, or of those within lists, structures and maps.
 fn makes_decimals(found: &DataType, wanted: &DataType) -> bool {
     match (found, wanted) {
         (DataType::List(found), DataType::List(wanted)) => makes_decimals(found.data_type(), wanted.data_type()),
+        (DataType::Map(found, _), DataType::Map(wanted, _)) => makes_decimals(found.data_type(), wanted.data_type()),
+        (DataType::Struct(found), DataType::Struct(wanted)) if found.len() == wanted.len() => {
+            let mut fields = found.iter().zip(wanted);
+            fields.any(|(found, wanted)| makes_decimals(found.data_type(), wanted.data_type()))
+        }
         (found, wanted) => wanted.is_decimal() && found.is_floating(),
     }
 }
@@ -374,6 +395,9 @@ fn is_null(value: &Expr) -> bool {
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     // An expression that was changed has an alias, by its old name.
     let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
+    if let Some(time) = uncut_time(unaliased, schema) {
+        return time;
+    }
     let Expr::Cast(cast) = unaliased else { return value };
     let Ok(found) = cast.expr.get_type(schema) else { return value };
     let is_coerced = match cast.field.data_type() {
@@ -383,12 +407,22 @@ fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     if is_coerced { &cast.expr } else { value }
 }
 
+/// Returns a timestamp without the conversion to fewer digits; `None` for others.
+fn uncut_time<'a>(value: &'a Expr, schema: &DFSchema) -> Option<&'a Expr> {
+    let Expr::ScalarFunction(call) = value else { return None };
+    let ((DataType::Timestamp(kept, _), false), [time]) = (conversion_of(&call.func)?, call.args.as_slice()) else {
+        return None;
+    };
+    let is_cut = matches!(time.get_type(schema), Ok(DataType::Timestamp(unit, _)) if unit > *kept);
+    is_cut.then_some(time)
+}
+
 fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
     let columns = input.schema().columns().into_iter().zip(types).map(|(column, wanted)| {
         let name = (column.relation.clone(), column.name.clone());
         match (wanted, Expr::Column(column.clone()).get_type(input.schema())) {
             (Some(wanted), Ok(found)) if gives_way(&found, wanted) => {
-                cast(Expr::Column(column), wanted.clone()).alias_qualified(name.0, name.1)
+                as_type(Expr::Column(column), &found, wanted).alias_qualified(name.0, name.1)
             }
             _ => Expr::Column(column),
         }
@@ -422,15 +456,24 @@ fn is_written(expr: &Expr) -> bool {
     }
 }
 
-/// Returns the type of an expression that meets another: now is no more exact than a microsecond there, so that it meets all days.
+/// Returns the type of an expression that meets another: now, and what is computed of it and no column, is no more exact than a
+/// microsecond there, so that it meets all days.
 fn met_type(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
-    let found = expr.get_type(schema)?;
-    Ok(match (expr, found) {
-        (Expr::ScalarFunction(call), DataType::Timestamp(_, zone)) if call.name() == "now" => {
+    let is_now = |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if call.name() == "now"));
+    Ok(match expr.get_type(schema)? {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) if !expr.any_column_refs() && expr.exists(is_now)? => {
             DataType::Timestamp(TimeUnit::Microsecond, zone)
         }
-        (_, found) => found,
+        found => found,
     })
+}
+
+/// The same of a column of a query's rows.
+fn met_column(rows: &LogicalPlan, column: usize) -> Option<DataType> {
+    match rows {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => met_type(expr.get(column)?, input.schema()).ok(),
+        other => other.schema().fields().get(column).map(|field| field.data_type().clone()),
+    }
 }
 
 /// Returns expressions whose decimals are doubles where some are, whose dates are timestamps, and whose timestamps have the digits
@@ -438,13 +481,16 @@ fn met_type(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
 fn unified(exprs: Vec<Expr>, are_compared: bool, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let types = exprs.iter().map(|expr| met_type(expr, schema)).collect::<Result<Vec<_>>>();
     let common = types.ok().and_then(|types| {
-        let common = plain_meeting_type(&types, |at| are_compared && exprs.get(at).is_some_and(is_written));
+        let common = match are_compared {
+            true => compared_type(&types, |at| exprs.get(at).is_some_and(is_written)),
+            false => argument_type(&types),
+        };
         Some((common?, types))
     });
     match common {
         Some((common, types)) => {
             let exprs = exprs.into_iter().zip(types).map(|(expr, found)| match gives_way(&found, &common) {
-                true => cast(expr, common.clone()),
+                true => as_type(expr, &found, &common),
                 false => expr,
             });
             Transformed::yes(exprs.collect())
@@ -459,7 +505,7 @@ fn with_queried_values(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Res
     let (Ok(sought), Some(queried)) = (met_type(&expr, schema), queried) else {
         return Ok(Transformed::no((expr, subquery)));
     };
-    let Some(common) = plain_meeting_type(&[sought.clone(), queried.clone()], |_| false) else {
+    let Some(common) = compared_type(&[sought.clone(), queried.clone()], |_| false) else {
         return Ok(Transformed::no((expr, subquery)));
     };
     let subquery = match gives_way(&queried, &common) {
@@ -475,13 +521,13 @@ fn with_queried_values(expr: Expr, subquery: Subquery, schema: &DFSchema) -> Res
 fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let Case { expr, when_then_expr, else_expr } = case;
     let results = when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(else_expr.as_deref());
-    let types: Vec<_> = results.filter_map(|result| result.get_type(schema).ok()).collect();
+    let types: Vec<_> = results.filter_map(|result| met_type(result, schema).ok()).collect();
     let Some(common) = meeting_type(&types).or_else(|| widest_number(&types)) else {
         return Transformed::no(Expr::Case(Case { expr, when_then_expr, else_expr }));
     };
     let as_common = |result: Box<Expr>| match result.get_type(schema) {
         Ok(found) if gives_way(&found, &common) || is_other_number(&found, &common) => {
-            Box::new(cast(*result, common.clone()))
+            Box::new(as_type(*result, &found, &common))
         }
         _ => result,
     };
@@ -490,7 +536,11 @@ fn with_one_result_type(case: Case, schema: &DFSchema) -> Transformed<Expr> {
 }
 
 fn as_type(expr: Expr, found: &DataType, wanted: &DataType) -> Expr {
-    if found == wanted { expr } else { cast(expr, wanted.clone()) }
+    match (found, wanted) {
+        (found, wanted) if found == wanted => expr,
+        (DataType::Timestamp(_, _), DataType::Timestamp(_, _)) => converted(expr, found, wanted, false),
+        _ => cast(expr, wanted.clone()),
+    }
 }
 
 fn cast(expr: Expr, to: DataType) -> Expr {

@@ -7,8 +7,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, Value, With,
+    self, Assignment, AssignmentTarget, CastKind, Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, Value, With,
 };
 use querent_catalog::{ColumnInfo, ResolvedTable, TableName, TableSource};
 
@@ -217,10 +217,10 @@ impl ChangedTable {
         }
     }
 
-    /// Returns a value as it is written for a column, as one of the column's type where that is a nested one.
-    pub(super) fn as_nested(&self, index: usize, value: Expr) -> Expr {
+    /// Returns a value as it is written for a column, as one of the column's type where it would be read otherwise.
+    pub(super) fn as_written(&self, index: usize, value: Expr) -> Expr {
         match self.described.get(index) {
-            Some(column) => as_nested(&column.data_type, value),
+            Some(column) => as_written(&column.data_type, value),
             None => value,
         }
     }
@@ -238,7 +238,7 @@ impl ChangedTable {
                 let index = self.position(&name)?;
                 let value = match value {
                     AssignedValue::Value(value) if is_default(&value) => AssignedValue::Value(self.default_of(index)?),
-                    AssignedValue::Value(value) => AssignedValue::Value(self.as_nested(index, value)),
+                    AssignedValue::Value(value) => AssignedValue::Value(self.as_written(index, value)),
                     value => value,
                 };
                 if let Some(slot) = values.get_mut(index)
@@ -255,7 +255,9 @@ impl ChangedTable {
 
     /// What a column is where a new row does not say it.
     pub(super) fn default_of(&self, index: usize) -> Result<Expr> {
-        self.described.get(index).map_or_else(|| Ok(Expr::Value(Value::Null.into())), default_value)
+        let default = self.described.get(index).map(default_value);
+        let default = default.unwrap_or_else(|| Ok(Expr::Value(Value::Null.into())))?;
+        Ok(self.as_written(index, default))
     }
 
     /// Returns the place of a column that is written `column`, or with the table before it.
@@ -384,11 +386,16 @@ fn cast_to(data_type: &DataType) -> Option<Expr> {
     is_named.then(|| cast_to_any(data_type)).flatten()
 }
 
-/// Returns a value of a statement as one of a nested column, where it is written as something else: a list as a text, and a
-/// structure as a row, whose values are its fields by their places.
-pub(super) fn as_nested(data_type: &DataType, value: Expr) -> Expr {
-    let is_text = matches!(&value, Expr::Value(text) if matches!(text.value, Value::SingleQuotedString(_)));
+/// Returns a value of a statement as one of a column's type, where it is written as something else: a list or bytes as a text, and
+/// a structure as a row, whose values are its fields by their places.
+pub(super) fn as_written(data_type: &DataType, value: Expr) -> Expr {
+    let is_text = is_text(&value);
     let is_written_so = match data_type {
+        // A BLOB is not read as a BYTEA is; this is the type of either.
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView if is_text => {
+            let (expr, data_type) = (Box::new(value), ast::DataType::Varbinary(None));
+            return Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
+        }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => is_text,
         DataType::Struct(_) => row_values(&value).is_some(),
         _ => false,
@@ -398,6 +405,14 @@ pub(super) fn as_nested(data_type: &DataType, value: Expr) -> Expr {
             Expr::Cast { kind, expr: Box::new(value), data_type, array, format }
         }
         _ => value,
+    }
+}
+
+fn is_text(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) => is_text(inner),
+        Expr::Value(value) => matches!(value.value, Value::SingleQuotedString(_)),
+        _ => false,
     }
 }
 

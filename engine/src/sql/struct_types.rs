@@ -6,9 +6,11 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 
+use super::number_types::meeting_types::meeting_type;
 use crate::identifiers::same_name;
 
-/// Returns the structure of all fields; `None` where values are none, all have the same fields, or two have none in common.
+/// Returns the structure of all fields; `None` where values are none, all have the same fields of types that meet as DataFusion
+/// has it, or two have none in common.
 pub(super) fn common_struct(types: &[DataType]) -> Option<DataType> {
     let mut structs = types.iter().filter(|found| !found.is_null()).map(|found| match found {
         DataType::Struct(fields) => Some(fields),
@@ -28,7 +30,7 @@ pub(super) fn common_struct(types: &[DataType]) -> Option<DataType> {
             match all.iter_mut().find(|known| same_name(known.name(), field.name())) {
                 Some(known) => {
                     let (own, other) = (known.data_type(), field.data_type());
-                    let inner = common_struct(&[own.clone(), other.clone()]);
+                    let inner = meeting_type(&[own.clone(), other.clone()]);
                     differ |= inner.is_some();
                     *known = nullable(known, inner.or_else(|| type_union_coercion(own, other))?);
                 }
@@ -62,6 +64,8 @@ mod tests {
         let abc = structure(&[("a", int.clone()), ("b", int.clone()), ("c", text.clone())]);
         assert_eq!(common_struct(&[ab.clone(), ac.clone()]), Some(abc.clone()));
         assert_eq!(common_struct(&[ab.clone(), DataType::Null, ac.clone()]), Some(abc));
+        let doubles = structure(&[("a", DataType::Float64)]);
+        assert_eq!(common_struct(&[structure(&[("a", DataType::Decimal128(3, 1))]), doubles.clone()]), Some(doubles));
         // DataFusion's own are right.
         assert_eq!(common_struct(&[ab.clone(), ab.clone()]), None);
         assert_eq!(common_struct(&[ab.clone(), structure(&[("c", int.clone())])]), None);

@@ -62,6 +62,22 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
             let comparison = BinaryExpr::new(expr, op, Box::new(Expr::ScalarSubquery(subquery)));
             Transformed::yes(Expr::BinaryExpr(comparison))
         }
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+            if !subquery.outer_ref_columns.is_empty() && has_one_row_by_condition(&subquery.subquery) =>
+        {
+            let of_row = |plan: Option<LogicalPlan>| {
+                plan.map(|plan| Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery.clone() }))
+            };
+            let holds = of_row(condition_of_one_row(&subquery.subquery)?);
+            let value = of_row(without_condition(&subquery.subquery)?);
+            match (holds, value) {
+                (Some(holds), Some(value)) => {
+                    let found = Expr::IsTrue(Box::new(holds)).and((*expr).eq(value));
+                    Transformed::yes(if negated { Expr::Not(Box::new(found)) } else { found })
+                }
+                _ => Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })),
+            }
+        }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) if takes_outer_lists(&subquery.subquery)? => {
             match membership(&expr, &subquery, schema)? {
                 Some(found) if negated => Transformed::yes(Expr::Not(Box::new(found))),
@@ -191,6 +207,30 @@ fn condition_of_one_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Whether a plan has the one row of an aggregate, or none where HAVING does not hold of it.
+fn has_one_row_by_condition(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => has_one_row_by_condition(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_one_row_by_condition(&alias.input),
+        LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_one_row_by_condition(&sort.input),
+        LogicalPlan::Filter(filter) => is_one_row(&filter.input),
+        _ => false,
+    }
+}
+
+/// Returns the query of the one row of a plan without its HAVING.
+fn without_condition(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let input = match plan {
+        LogicalPlan::Projection(projection) => &projection.input,
+        LogicalPlan::SubqueryAlias(alias) => &alias.input,
+        LogicalPlan::Sort(sort) => return without_condition(&sort.input),
+        LogicalPlan::Filter(filter) => return Ok(Some(filter.input.as_ref().clone())),
+        _ => return Ok(None),
+    };
+    let Some(input) = without_condition(input)? else { return Ok(None) };
+    plan.with_new_exprs(plan.expressions(), vec![input]).map(Some)
 }
 
 fn skips(plan: &LogicalPlan) -> bool {

@@ -1,8 +1,8 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
-//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
-//! intervals ([`super::elapsed_times`]), texts ([`super::text_replacements`]) and subqueries
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::exact_averages`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
+//! intervals ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
 //! ([`super::subquery_values`], [`super::subquery_places`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
@@ -12,7 +12,6 @@ use std::cmp::Ordering;
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::DateTime;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -24,14 +23,17 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use super::computed_groups::with_computed_groups_below;
 use super::domain_checks::{may_leave_domain, with_domain_checks};
 use super::elapsed_times::{may_have_elapsed, with_elapsed_times, with_sorted_length};
-use super::exact_times::{with_exact_keys, with_exact_times};
+use super::exact_averages::with_exact_averages;
+use super::exact_times::{is_one_zone, with_exact_keys, with_exact_times};
 use super::field_access::own_call;
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
     with_plain_rows,
 };
 use super::in_subqueries::with_null_membership;
+use super::inserted_bytes::with_inserted_bytes;
 use super::integer_overflow::{may_overflow, with_checked_integers};
+use super::interval_keys::with_interval_keys;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
@@ -53,7 +55,8 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = with_written_decimals(with_computed_groups_below(join_laterals(with_outer_rows(plan)?)?)?)?;
+    let plan = with_interval_keys(with_exact_averages(join_laterals(with_outer_rows(plan)?)?)?)?;
+    let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
     }
@@ -296,24 +299,41 @@ enum LiteralPlacement {
 /// Returns where a literal is among values of the type that it is compared with; `None` where it is one of them. DataFusion
 /// would convert it to one, and so compare with NULL where that overflows, and without the digits that are too many.
 fn placement(literal: &Expr, compared_with: Option<&DataType>) -> Option<LiteralPlacement> {
-    let (Expr::Cast(cast), Some(DataType::Timestamp(unit, zone))) = (literal, compared_with) else { return None };
-    let (literal_unit, literal_zone) = match cast.field.data_type() {
-        DataType::Timestamp(unit, zone) => (unit, zone),
-        // A day is a value of all timestamps but those of nanoseconds.
-        DataType::Date32 if *unit == TimeUnit::Nanosecond => (unit, zone),
+    let Some(DataType::Timestamp(unit, zone)) = compared_with else { return None };
+    let (literal_unit, literal_zone, nanoseconds) = match literal {
+        Expr::Cast(cast) => {
+            let (literal_unit, literal_zone) = match cast.field.data_type() {
+                DataType::Timestamp(unit, zone) => (*unit, zone),
+                // A day is a value of all timestamps but those of nanoseconds.
+                DataType::Date32 if *unit == TimeUnit::Nanosecond => (*unit, zone),
+                _ => return None,
+            };
+            let time_zone: Tz = zone.as_deref().unwrap_or("UTC").parse().ok()?;
+            let time = string_to_datetime(&time_zone, text(&cast.expr)?).ok()?.to_utc();
+            let nanoseconds = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+            (literal_unit, literal_zone, nanoseconds)
+        }
+        Expr::Literal(value, _) => {
+            let (literal_unit, literal_zone, ticks) = match value {
+                ScalarValue::TimestampSecond(Some(ticks), zone) => (TimeUnit::Second, zone, *ticks),
+                ScalarValue::TimestampMillisecond(Some(ticks), zone) => (TimeUnit::Millisecond, zone, *ticks),
+                ScalarValue::TimestampMicrosecond(Some(ticks), zone) => (TimeUnit::Microsecond, zone, *ticks),
+                ScalarValue::TimestampNanosecond(Some(ticks), zone) => (TimeUnit::Nanosecond, zone, *ticks),
+                _ => return None,
+            };
+            (literal_unit, literal_zone, i128::from(ticks) * nanoseconds_of(literal_unit))
+        }
         _ => return None,
     };
-    let time_zone: Tz = zone.as_deref().unwrap_or("UTC").parse().ok()?;
-    let time = string_to_datetime(&time_zone, text(&cast.expr)?).ok()?.to_utc();
     if *unit == TimeUnit::Nanosecond {
-        let is_beyond = time.timestamp_nanos_opt().is_none();
-        return is_beyond.then(|| LiteralPlacement::Beyond(time.cmp(&DateTime::UNIX_EPOCH)));
+        let is_beyond = i64::try_from(nanoseconds).is_err();
+        return is_beyond.then(|| LiteralPlacement::Beyond(nanoseconds.cmp(&0)));
     }
     let length = nanoseconds_of(*unit);
-    if zone != literal_zone || nanoseconds_of(*literal_unit) >= length {
+    let is_of_zone = is_one_zone(zone.as_deref(), literal_zone.as_deref());
+    if !is_of_zone || nanoseconds_of(literal_unit) >= length {
         return None;
     }
-    let nanoseconds = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
     if nanoseconds % length == 0 {
         return None;
     }

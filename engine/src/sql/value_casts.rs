@@ -29,7 +29,8 @@ pub(super) fn may_convert(target: &DataType) -> bool {
     is_nested || target.is_numeric() || target.is_temporal() || *target == DataType::Boolean || is_bytes(target)
 }
 
-fn is_bytes(data_type: &DataType) -> bool {
+/// Returns whether a type is one of bytes.
+pub(super) fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 

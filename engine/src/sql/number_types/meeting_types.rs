@@ -4,6 +4,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 
+use crate::functions::map_type;
 use crate::sql::elapsed_times::compares;
 use crate::sql::struct_types::common_struct;
 
@@ -59,10 +60,16 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
     time.filter(|_| types.iter().any(is_date))
 }
 
-/// Returns the type of timestamps with the digits of all of them, where some have fewer than others, of which DataFusion takes the
-/// type; to microseconds, since nanoseconds do not reach far. What is written out and compared has no say: the digits that it has
-/// too many are settled (`time_comparisons`).
+/// Returns the type in which timestamps are compared, where some have fewer digits than others, of which DataFusion takes the
+/// type; of at most microseconds, since nanoseconds do not reach far: those are compared by their numbers (`exact_times`). What is
+/// written out has no say: the digits that it has too many are settled (`time_comparisons`).
 pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
+    time_of_digits_to(TimeUnit::Microsecond, types)
+}
+
+/// Returns the type of timestamps with the digits of all of them, to those of a unit; `None` where it is the one that DataFusion
+/// takes.
+fn time_of_digits_to(least: TimeUnit, types: &[(&DataType, bool)]) -> Option<DataType> {
     let times = types.iter().filter_map(|(found, is_written)| match found {
         DataType::Timestamp(unit, zone) => Some((*unit, zone, *is_written)),
         _ => None,
@@ -71,18 +78,42 @@ pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType
     // A time without a zone is one of the zone of the others.
     let zone = times.iter().find_map(|(_, zone, _)| zone.as_ref());
     let columns = times.iter().filter(|(_, _, is_written)| !is_written).map(|(unit, _, _)| *unit).max();
-    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(TimeUnit::Microsecond);
+    let finest = columns.or_else(|| times.iter().map(|(unit, _, _)| *unit).max())?.min(least);
     let is_mixed = times.iter().any(|(unit, _, _)| *unit < finest);
     is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
 }
 
-/// Returns the type in which values meet, where it is not the one that DataFusion takes.
-pub(super) fn meeting_type(types: &[DataType]) -> Option<DataType> {
-    plain_meeting_type(types, |_| false).or_else(|| common_struct(types))
+/// Returns the type of a value that is one of several, where it is not the one that DataFusion takes.
+pub(in crate::sql) fn meeting_type(types: &[DataType]) -> Option<DataType> {
+    plain_meeting_type(types).or_else(|| common_struct(types)).or_else(|| common_map(types))
 }
 
-/// The same of values that are no structures. `is_written`: whether the value at a place is written out and compared.
-pub(super) fn plain_meeting_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
+/// The same of the arguments of a function, of which structures have the same fields.
+pub(super) fn argument_type(types: &[DataType]) -> Option<DataType> {
+    let mut structs = types.iter().filter_map(|found| match found {
+        DataType::Struct(fields) => Some(fields),
+        _ => None,
+    });
+    let first = structs.next();
+    let is_alike = structs.all(|fields| {
+        first.is_none_or(|first| {
+            let pairs = first.iter().zip(fields);
+            first.len() == fields.len() && pairs.into_iter().all(|(left, right)| left.name() == right.name())
+        })
+    });
+    if is_alike { meeting_type(types) } else { plain_meeting_type(types) }
+}
+
+/// The same of values that are no structures and no maps.
+fn plain_meeting_type(types: &[DataType]) -> Option<DataType> {
+    let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
+    let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
+    plain.or_else(|| time_of_digits_to(TimeUnit::Nanosecond, &times)).or_else(|| common_list(types))
+}
+
+/// Returns the type in which values are compared, where it is not the one that DataFusion takes. `is_written`: whether the value at
+/// a place is written out.
+pub(super) fn compared_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
     let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
     let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
     plain.or_else(|| time_of_all_digits(&times)).or_else(|| common_list(types))
@@ -101,7 +132,34 @@ fn common_list(types: &[DataType]) -> Option<DataType> {
     if elements.is_empty() {
         return None;
     }
-    plain_meeting_type(&elements, |_| false).map(|element| DataType::new_list(element, true))
+    argument_type(&elements).map(|element| DataType::new_list(element, true))
+}
+
+/// Returns the type of maps whose keys or values meet in another type than the one that DataFusion takes.
+fn common_map(types: &[DataType]) -> Option<DataType> {
+    let (mut keys, mut values) = (Vec::with_capacity(types.len()), Vec::with_capacity(types.len()));
+    for found in types {
+        match found {
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(pair) if pair.len() == 2 => {
+                    keys.push(pair[0].data_type().clone());
+                    values.push(pair[1].data_type().clone());
+                }
+                _ => return None,
+            },
+            DataType::Null => {}
+            _ => return None,
+        }
+    }
+    let common = |types: &[DataType]| match types.split_first() {
+        Some((first, others)) if others.iter().all(|other| other == first) => Some(first.clone()),
+        _ => meeting_type(types),
+    };
+    let is_one = |types: &[DataType]| types.windows(2).all(|pair| pair[0] == pair[1]);
+    if is_one(&keys) && is_one(&values) {
+        return None;
+    }
+    Some(map_type(common(&keys)?, common(&values)?))
 }
 
 /// Returns the one type of the lists of a column, where it is not what the planner took their elements for.
@@ -117,6 +175,7 @@ pub(super) fn gives_way(found: &DataType, common: &DataType) -> bool {
         (DataType::Timestamp(_, _), found) => is_date(found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
+        (DataType::Map(_, _), found) => matches!(found, DataType::Map(_, _)) && found != common,
         _ => found.is_decimal(),
     }
 }
