@@ -13,6 +13,8 @@ pub enum TableAlteration {
         field: Field,
         /// Whether it is text that holds JSON.
         is_json: bool,
+        /// Whether it is text of which each value is a UUID.
+        is_uuid: bool,
         /// What it is in the rows that are there, and in those that come: a value, not an expression. `None`: null.
         default: Option<String>,
         /// Whether it may be there already.

@@ -37,8 +37,9 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
     let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
     let info = relation.info();
     let altered = match alteration {
-        TableAlteration::AddColumn { field, is_json, default, if_missing } => {
-            add_column(change, info, NewColumn { field, is_json: *is_json }, default.as_deref(), *if_missing)?
+        TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing } => {
+            let added = NewColumn { field, is_json: *is_json, is_uuid: *is_uuid };
+            add_column(change, info, added, default.as_deref(), *if_missing)?
         }
         TableAlteration::DropColumn { column, if_exists } => drop_column(change, info, column, *if_exists)?,
         TableAlteration::RenameColumn { column, to } => rename_column(change, info, column, to)?,
@@ -68,12 +69,13 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
 struct NewColumn<'a> {
     field: &'a Field,
     is_json: bool,
+    is_uuid: bool,
 }
 
 fn add_column(
     change: &mut CatalogChange<'_>,
     info: &TableInfo,
-    NewColumn { field, is_json }: NewColumn<'_>,
+    NewColumn { field, is_json, is_uuid }: NewColumn<'_>,
     default: Option<&str>,
     if_missing: bool,
 ) -> Result<bool> {
@@ -85,7 +87,7 @@ fn add_column(
         .connection()
         .prepare_cached("SELECT COALESCE(MAX(column_id), 0) FROM ducklake_column WHERE table_id = ?")?
         .query_row([info.id], |row| row.get(0))?;
-    let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json);
+    let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json).with_uuids(|_| is_uuid);
     let mut rows = ObjectRows::default();
     layout.insert(change, &mut rows, info.id)?;
     rows.flush(change.connection())?;

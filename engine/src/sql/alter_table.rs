@@ -13,10 +13,11 @@ use querent_catalog::{
     ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableName, TableSource, is_wider_type,
 };
 
-use super::column_defaults::{check_value, stored_default};
+use super::column_defaults::{check_value, stored_default, uuid_default};
 use super::json_columns::is_json_type;
 use super::row_statements::require_managed;
 use super::sort_orders::{order_text, sort_keys};
+use super::sql_types::is_uuid_type;
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
 use super::write_statement::WriteStatement;
@@ -76,9 +77,13 @@ impl StatementPlanner<'_> {
                 if column_position.is_some() {
                     return Err(unsupported("FIRST and AFTER of a new column", "a new column is the last one"));
                 }
-                let is_json = is_json_type(&column_def.data_type);
+                let (is_json, is_uuid) = (is_json_type(&column_def.data_type), is_uuid_type(&column_def.data_type));
                 let (field, default) = self.new_column(&column_def).await?;
-                TableAlteration::AddColumn { field, is_json, default, if_missing: if_not_exists }
+                let default = match default {
+                    Some(text) if is_uuid => Some(uuid_default(&text, field.name())?),
+                    default => default,
+                };
+                TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing: if_not_exists }
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior: _ } => {
                 let Ok([column]) = <[Ident; 1]>::try_from(column_names) else {
@@ -129,12 +134,24 @@ impl StatementPlanner<'_> {
                 let default = stored_default(&value)?;
                 if let Some(ColumnDefault::Literal(text)) = &default {
                     check_value(text, &Field::new(&column, known.data_type.clone(), true))?;
+                    if known.is_uuid {
+                        uuid_default(text, &column)?;
+                    }
                 }
                 TableAlteration::SetDefault { column, default }
             }
             AlterColumnOperation::SetDataType { data_type, using: None, had_set: _ } => {
-                let is_json = is_json_type(&data_type);
+                let (is_json, is_uuid) = (is_json_type(&data_type), is_uuid_type(&data_type));
                 let (field, _) = self.new_column(&column_of(data_type)).await?;
+                if is_uuid != known.is_uuid {
+                    let (name, to) = (quote_identifier(&column), if is_uuid { "UUID" } else { "VARCHAR" });
+                    return Err(unsupported(
+                        &format!("changing column `{column}` to or from UUID"),
+                        &format!(
+                            "write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (CAST({name} AS {to}) AS {name}) FROM t"
+                        ),
+                    ));
+                }
                 if is_json != known.is_json && is_text(field.data_type()) && is_text(&known.data_type) {
                     return Ok(TableAlteration::SetJson { column, is_json });
                 }

@@ -19,6 +19,7 @@ use super::shorthand::{plain, query_of, select_star, taken, text};
 use super::statement::StatementPlanner;
 use super::syntax::folded_name;
 use crate::error::{EngineError, Result};
+use crate::functions::{no_uuid, uuid_text};
 use crate::identifiers::{quote_identifier, same_name};
 use crate::type_names::sql_name;
 
@@ -96,13 +97,22 @@ fn no_default(expr: &Expr) -> EngineError {
     }
 }
 
-/// Refuses defaults that are no values of their columns. Errors: `invalid_value`.
-pub(super) fn check_defaults(defaults: &[(String, ColumnDefault)], schema: &Schema) -> Result<()> {
+/// Refuses defaults that are no values of their columns, of which `uuids` hold UUIDs. Errors: `invalid_value`.
+pub(super) fn check_defaults(defaults: &[(String, ColumnDefault)], schema: &Schema, uuids: &[String]) -> Result<()> {
     for (name, default) in defaults {
         let (ColumnDefault::Literal(text), Ok(field)) = (default, schema.field_with_name(name)) else { continue };
         check_value(text, field)?;
+        if uuids.contains(name) {
+            uuid_default(text, name)?;
+        }
     }
     Ok(())
+}
+
+/// Returns the default of a column of UUIDs as it is stored. Errors: `invalid_value`.
+pub(super) fn uuid_default(text: &str, column: &str) -> Result<String> {
+    let message = || format!("the default of column `{column}`: {}", no_uuid(text));
+    uuid_text(text).ok_or_else(|| EngineError::InvalidValue { message: message() })
 }
 
 /// Refuses a default that is no value of its column. Errors: `invalid_value`.
@@ -144,7 +154,11 @@ pub(crate) fn default_value(column: &ColumnInfo) -> Result<Expr> {
 pub(super) fn column_clause(column: &ColumnInfo) -> String {
     let required = if column.nullable { "" } else { " NOT NULL" };
     let default = column.default.as_ref().map(|default| format!(" DEFAULT {}", default.to_sql())).unwrap_or_default();
-    let sql_type = if column.is_json { "JSON".to_owned() } else { sql_name(&column.data_type) };
+    let sql_type = match (column.is_json, column.is_uuid) {
+        (true, _) => "JSON".to_owned(),
+        (_, true) => "UUID".to_owned(),
+        _ => sql_name(&column.data_type),
+    };
     format!("{} {sql_type}{required}{default}", quote_identifier(&column.name))
 }
 
@@ -273,6 +287,7 @@ impl StatementPlanner<'_> {
             name: field.name().clone(),
             data_type: field.data_type().clone(),
             is_json: false,
+            is_uuid: false,
             nullable: field.is_nullable(),
             comment: None,
             default: None,

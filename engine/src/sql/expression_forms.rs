@@ -11,10 +11,11 @@ use super::function_forms::parsed_form;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::sql_types::{is_uuid_type, refuse_inner_uuids};
 use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window, with_order_of_window};
 use crate::error::{EngineError, Result};
-use crate::functions::with_units;
+use crate::functions::{TO_UUID, TRY_TO_UUID, with_units};
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
 pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
@@ -58,8 +59,17 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let is_negated = name == marks::NOT_GLOB || name == marks::NOT_IN_LIST;
             *expr = not_if(is_negated, written);
         }
+        Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, expr: operand, data_type, .. } => {
+            refuse_inner_uuids(data_type)?;
+            if is_uuid_type(data_type) {
+                *expr = call(TRY_TO_UUID, vec![taken(operand)]);
+            }
+        }
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {
+            refuse_inner_uuids(data_type)?;
+            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
+                _ if is_uuid => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 DataType::Interval { .. } => {
@@ -77,7 +87,9 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = call(function, vec![taken(operand)]);
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
+                _ if is_uuid => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 _ => return Ok(()),
