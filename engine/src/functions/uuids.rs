@@ -58,7 +58,6 @@ fn takes(types: &[DataType]) -> Result<Vec<DataType>> {
 
 /// Returns a text as a UUID is written; `None` where it is none.
 pub(crate) fn uuid_text(text: &str) -> Option<String> {
-    let text = text.trim();
     let digits = match text.strip_prefix('{') {
         Some(rest) => rest.strip_suffix('}')?,
         None => text,
@@ -125,7 +124,14 @@ mod tests {
         ] {
             assert_eq!(uuid_text(text).as_deref(), Some(ID), "{text}");
         }
-        for text in ["", "abc", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1", "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "é"] {
+        for text in [
+            "",
+            "abc",
+            "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a1",
+            "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+            " a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+            "é",
+        ] {
             assert_eq!(uuid_text(text), None, "{text}");
         }
         assert_eq!(uuid_text("urn:uuid:a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"), None);
