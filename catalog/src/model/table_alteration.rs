@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field};
 
-use super::{ColumnDefault, ManagedTable, SortedByKey};
+use super::{ColumnDefault, ForeignKey, ManagedTable, SortedByKey, UniqueKey};
 
 /// One change of a table's columns or name.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +71,16 @@ pub enum TableAlteration {
     SetSortOrder {
         /// Its keys, the most significant first.
         keys: Vec<SortedByKey>,
+    },
+    /// A primary key or a unique constraint, recorded and not enforced.
+    AddKey {
+        /// With columns of the table; those of a primary key hold no nulls.
+        key: UniqueKey,
+    },
+    /// A foreign key, recorded and not enforced.
+    AddForeignKey {
+        /// With columns of the table.
+        key: ForeignKey,
     },
     /// The table gets another name, in its database.
     RenameTable {

@@ -110,6 +110,8 @@ pub(super) async fn apply_write(
                 | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
                 | TableAlteration::SetSortOrder { .. }
+                | TableAlteration::AddKey { .. }
+                | TableAlteration::AddForeignKey { .. }
                 | TableAlteration::RenameColumn { .. } => name.clone(),
             };
             if let (TableAlteration::SetNotNull { column, .. }, Some(nulls)) = (&alteration, &nulls) {

@@ -1,4 +1,4 @@
-//! ALTER TABLE of managed tables: one change a statement.
+//! ALTER TABLE of managed tables, and new names of views: one change a statement.
 
 use std::sync::Arc;
 
@@ -8,26 +8,29 @@ use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, DataType, Ident, ObjectName, RenameTableNameKind,
+    TableConstraint,
 };
 use querent_catalog::{
-    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableName, TableSource, is_wider_type,
+    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableInfo, TableKind, TableName, TableSource, UniqueKey,
+    is_wider_type,
 };
 
 use super::column_defaults::{check_value, stored_default, uuid_default};
+use super::foreign_keys::{NewTableKeys, check_foreign_key, primary_key, resolve_foreign_keys};
 use super::json_columns::is_json_type;
 use super::row_statements::require_managed;
 use super::sort_orders::{order_text, sort_keys};
-use super::sql_types::is_uuid_type;
+use super::sql_types::{is_uuid_type, refused_constraint};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
+use super::unique_keys::{resolve_unique_keys, written_key};
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::type_names::sql_name;
 
 const OPERATIONS: &str = "there are ADD COLUMN name type [DEFAULT value], DROP COLUMN name, RENAME COLUMN name TO name, \
-    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL; \
-    keys are given in CREATE TABLE";
+    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, ADD [CONSTRAINT name] PRIMARY KEY / UNIQUE / FOREIGN KEY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
 
 impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.
@@ -51,7 +54,10 @@ impl StatementPlanner<'_> {
         let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
         match found {
             Some(found) => {
-                require_managed("ALTER TABLE", &found)?;
+                let is_rename = matches!(operation, AlterTableOperation::RenameTable { .. });
+                if found.info.kind != TableKind::View || !is_rename {
+                    require_managed("ALTER TABLE", &found)?;
+                }
                 let alteration = self.alteration(operation, &found).await?;
                 let nulls = match &alteration {
                     TableAlteration::SetNotNull { column, .. } => Some(self.nulls(&found.info.name, column).await?),
@@ -101,6 +107,9 @@ impl StatementPlanner<'_> {
                 let Some(column) = found else { return Err(unsupported("this form of ALTER COLUMN", OPERATIONS)) };
                 self.altered_column(column, op, table).await?
             }
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                self.added_key(constraint, &table.info).await?
+            }
             AlterTableOperation::SetTblProperties { table_properties } if order_text(&table_properties).is_some() => {
                 let columns = table.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
                 let text = order_text(&table_properties).unwrap_or_default();
@@ -112,6 +121,33 @@ impl StatementPlanner<'_> {
             } => TableAlteration::RenameTable { to: bare_name(&name)? },
             other => return Err(unsupported(&format!("ALTER TABLE ... {other}"), OPERATIONS)),
         })
+    }
+
+    /// Returns a key that is recorded with a table, as one of CREATE TABLE is.
+    async fn added_key(&self, constraint: TableConstraint, table: &TableInfo) -> Result<TableAlteration> {
+        let schema = table.arrow_schema();
+        if let TableConstraint::ForeignKey(key) = constraint {
+            check_foreign_key(&key)?;
+            let primary = primary_key(self.catalog, self.who, &table.name).await?;
+            let primary = primary.map(|columns| UniqueKey { name: None, is_primary: true, columns });
+            let own = NewTableKeys { name: &table.name, schema: &schema, keys: primary.as_slice() };
+            let keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, vec![key]).await?;
+            let key = keys.into_iter().next();
+            return key
+                .map(|key| TableAlteration::AddForeignKey { key })
+                .ok_or_else(|| EngineError::Internal("a foreign key is lost".into()));
+        }
+        let Some(written) = written_key(&constraint)? else { return Err(refused_constraint(&constraint)) };
+        let keys = resolve_unique_keys(vec![written], &table.name.table, &schema)?;
+        let Some(key) = keys.into_iter().next() else { return Err(EngineError::Internal("a key is lost".into())) };
+        let is_nullable = |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name);
+        if let Some(column) = table.columns.iter().find(is_nullable).filter(|_| key.is_primary) {
+            return Err(unsupported(
+                &format!("a primary key with column `{}`, which may hold nulls,", column.name),
+                &format!("write ALTER TABLE t ALTER COLUMN {} SET NOT NULL first", quote_identifier(&column.name)),
+            ));
+        }
+        Ok(TableAlteration::AddKey { key })
     }
 
     async fn altered_column(

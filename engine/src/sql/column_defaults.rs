@@ -1,14 +1,15 @@
 //! `DEFAULT`: taken from CREATE TABLE, and written out where INSERT, UPDATE and MERGE leave a column out or say `DEFAULT`.
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, ColumnOptionDef, CreateTable, Expr, FunctionArguments, Ident, Insert, ObjectName, ObjectNamePart,
-    Parens, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableObject, UnaryOperator, Value, Values, WildcardAdditionalOptions,
+    CastKind, ColumnOption, ColumnOptionDef, CreateTable, DataType, ExactNumberInfo, Expr, FunctionArguments, Ident,
+    Insert, ObjectName, ObjectNamePart, Parens, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, TableObject, UnaryOperator, Value, Values,
+    WildcardAdditionalOptions,
 };
 use querent_catalog::{ColumnDefault, ColumnInfo};
 
@@ -24,7 +25,8 @@ use crate::identifiers::{quote_identifier, same_name};
 use crate::type_names::sql_name;
 
 /// The functions that a default may call: without arguments, and known to DuckDB by the same name.
-const FUNCTIONS: [&str; 5] = ["now", "current_timestamp", "current_date", "uuid", "gen_random_uuid"];
+const FUNCTIONS: [&str; 6] =
+    ["now", "current_timestamp", "current_date", "uuid", "gen_random_uuid", "get_current_timestamp"];
 
 /// What the rows of an INSERT are called where defaults stand beside them.
 const ROWS: &str = "__querent_inserted";
@@ -52,6 +54,14 @@ pub(super) fn stored_default(expr: &Expr) -> Result<Option<ColumnDefault>> {
     let literal = |text: &str| Ok(Some(ColumnDefault::Literal(text.to_owned())));
     match expr {
         Expr::Nested(inner) => stored_default(inner),
+        // As dumps of PostgreSQL and DuckDB have them: a value with its type.
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
+            match stored_default(inner)? {
+                None => Ok(None),
+                Some(ColumnDefault::Literal(text)) if is_kept_by(&text, data_type) => literal(&text),
+                Some(_) => Err(no_default(expr)),
+            }
+        }
         Expr::Value(value) => match &value.value {
             Value::Null => Ok(None),
             Value::Number(digits, _) => literal(digits),
@@ -87,6 +97,43 @@ pub(super) fn stored_default(expr: &Expr) -> Result<Option<ColumnDefault>> {
             }
         }
         _ => Err(no_default(expr)),
+    }
+}
+
+/// Returns whether a value, as text, stays what it is as one of a type.
+fn is_kept_by(text: &str, data_type: &DataType) -> bool {
+    use DataType as Sql;
+
+    match data_type {
+        Sql::Text
+        | Sql::String(_)
+        | Sql::JSON
+        | Sql::JSONB
+        | Sql::Uuid
+        | Sql::Varchar(None)
+        | Sql::CharacterVarying(None)
+        | Sql::Date
+        | Sql::Boolean
+        | Sql::Bool
+        | Sql::Timestamp(None, _)
+        | Sql::Time(None, _)
+        | Sql::Numeric(ExactNumberInfo::None)
+        | Sql::Double(ExactNumberInfo::None)
+        | Sql::DoublePrecision
+        | Sql::Float8 => true,
+        Sql::SmallInt(None)
+        | Sql::Int(None)
+        | Sql::Integer(None)
+        | Sql::BigInt(None)
+        | Sql::Int2(None)
+        | Sql::Int4(None)
+        | Sql::Int8(None) => text.parse::<i64>().is_ok(),
+        Sql::Numeric(ExactNumberInfo::PrecisionAndScale(_, scale))
+        | Sql::Decimal(ExactNumberInfo::PrecisionAndScale(_, scale)) => {
+            let digits = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            text.parse::<f64>().is_ok() && i64::try_from(digits).is_ok_and(|digits| digits <= *scale)
+        }
+        _ => false,
     }
 }
 
@@ -209,7 +256,7 @@ impl StatementPlanner<'_> {
         if let Some(SetExpr::Values(values)) = insert.source.as_deref_mut().map(|source| source.body.as_mut()) {
             for row in &mut values.rows {
                 for (value, data_type) in row.content.iter_mut().zip(&types) {
-                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, DataType::Struct(_))) {
+                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, ArrowType::Struct(_))) {
                         *value = as_nested(data_type, taken(value));
                     }
                 }

@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, StructField, TypedString,
-    UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, ObjectName, ObjectNamePart, OrderByKind, SelectItem, SetExpr,
+    StructField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::collations::is_comparison;
@@ -16,6 +16,7 @@ use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window, with_order_of_window};
 use crate::error::{EngineError, Result};
 use crate::functions::{TO_UUID, TRY_TO_UUID, with_units};
+use crate::identifiers::same_name;
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
 pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
@@ -173,6 +174,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
+            without_pg_catalog(&mut function.name);
             if let Some(ordered) = with_order_of_window(function) {
                 *function = ordered;
             }
@@ -187,6 +189,14 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// PostgreSQL's dumps and clients call its own functions by their schema.
+fn without_pg_catalog(name: &mut ObjectName) {
+    let is_own = |part: &ObjectNamePart| part.as_ident().is_some_and(|part| same_name(&part.value, "pg_catalog"));
+    if name.0.len() == 2 && name.0.first().is_some_and(is_own) {
+        name.0.remove(0);
+    }
 }
 
 /// Returns whether what ANY looks through is a list in which a null may be. Of a parameter that is not looked into.

@@ -11,8 +11,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
     self, ArrayElemTypeDef, BinaryLength, ColumnOption, CreateTable, ExactNumberInfo, ObjectNamePart, StructField,
-    TimezoneInfo, TypedString, Value, ValueWithSpan,
+    TableConstraint, TimezoneInfo, TypedString, Value, ValueWithSpan,
 };
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::EngineError;
 use crate::functions::map_type;
@@ -232,19 +233,54 @@ fn check_column_options(table: &CreateTable) -> crate::error::Result<()> {
             if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
                 return Err(EngineError::Unsupported {
                     what: format!("`{}` on column `{}`", option.option, column.name.value),
-                    hint: "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN"
-                        .into(),
+                    hint: instead_of_option(&option.option).into(),
                 });
             }
         }
     }
     if let Some(constraint) = table.constraints.first() {
-        return Err(EngineError::Unsupported {
-            what: format!("`{constraint}`"),
-            hint: "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced".into(),
-        });
+        return Err(refused_constraint(constraint));
     }
     Ok(())
+}
+
+/// What stands for a condition that nothing would keep.
+const INSTEAD_OF_CHECK: &str = "leave it out, and look for rows that break it: SELECT * FROM t WHERE NOT (condition); or put the \
+    condition into the query that inserts";
+
+/// Returns the error of a constraint of a table that is none of its keys.
+pub(super) fn refused_constraint(constraint: &TableConstraint) -> EngineError {
+    let hint = match constraint {
+        TableConstraint::Check(_) => INSTEAD_OF_CHECK,
+        TableConstraint::Index(_) | TableConstraint::FulltextOrSpatial(_) => {
+            "leave it out: tables have no indexes, and are pruned by their statistics"
+        }
+        _ => "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced",
+    };
+    EngineError::Unsupported { what: format!("`{constraint}`"), hint: hint.into() }
+}
+
+/// Returns what to write in the place of an option of a column.
+fn instead_of_option(option: &ColumnOption) -> &'static str {
+    const NUMBERED: &str = "leave it out, and number rows where they are inserted with row_number() OVER () + (SELECT \
+        coalesce(max(id), 0) FROM t); or write UUID DEFAULT uuid()";
+    match option {
+        ColumnOption::Check(_) => INSTEAD_OF_CHECK,
+        ColumnOption::Identity(_) | ColumnOption::Generated { generation_expr: None, .. } => NUMBERED,
+        ColumnOption::Generated { .. } => {
+            "leave the column out, and compute it in a view: CREATE VIEW v AS SELECT *, expression AS name FROM t"
+        }
+        ColumnOption::DialectSpecific(tokens) if tokens.iter().any(numbers_rows) => NUMBERED,
+        ColumnOption::Collation(_) => "leave it out; write COLLATE where texts are compared or sorted",
+        ColumnOption::Comment(_) => "leave it out, and write COMMENT ON COLUMN table.column IS 'text' afterwards",
+        ColumnOption::OnUpdate(_) => "leave it out, and set the column in each UPDATE",
+        _ => "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN",
+    }
+}
+
+fn numbers_rows(token: &Token) -> bool {
+    let text = token.to_string();
+    ["AUTO_INCREMENT", "AUTOINCREMENT"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Returns whether a type is UUID.
