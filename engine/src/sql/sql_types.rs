@@ -84,6 +84,11 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
             25..=53 => DataType::Float64,
             _ => return Err(no_such_precision(sql_type, "1 to 53 binary digits")),
         },
+        // MySQL's, of which the planner drops what it rounds to.
+        Sql::Float(ExactNumberInfo::PrecisionAndScale(..))
+        | Sql::Double(ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)) => {
+            return Err(no_such_type(sql_type, "write DOUBLE, or DECIMAL(p, s), which rounds"));
+        }
         Sql::Dec(info) => decimal(sql_type, info)?,
         Sql::Numeric(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)))
         | Sql::Decimal(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..))) => {

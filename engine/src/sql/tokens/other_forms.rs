@@ -135,6 +135,8 @@ const REFUSALS: &[RefusedForm] = &[
         what: "SHOW in FROM",
         instead: "write FROM information_schema.tables, or FROM (DESCRIBE t)",
     },
+    RefusedForm { begins: &["including", "all"], what: "INCLUDING ALL of a table LIKE another", instead: LIKE_TABLE },
+    RefusedForm { begins: &["including", "defaults"], what: "INCLUDING DEFAULTS", instead: LIKE_TABLE },
     RefusedForm {
         begins: &["exclude", "using"],
         what: "EXCLUDE USING of a table",
@@ -145,6 +147,7 @@ const REFUSALS: &[RefusedForm] = &[
 
 const SEQUENCE: &str =
     "leave it out: number rows with row_number() OVER () + (SELECT max(id) FROM t), or give the column DEFAULT uuid()";
+const LIKE_TABLE: &str = "write CREATE TABLE new (LIKE old), which takes NOT NULL and defaults along, and no keys";
 const LEAVE_OUT: &str = "leave it out: it changes no answer";
 const NOTHING_THERE: &str = "leave it out: there are databases, tables, views and vector indexes";
 const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
