@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::function_forms::is_aggregate;
 use super::shorthand::{call, taken};
-use super::syntax::change_own_exprs;
+use super::syntax::{any_expr, change_own_exprs};
 
 /// The aggregates of a SELECT before one: without their casts, as they are written, and how often their argument is renamed.
 type SeenAggregates = Vec<(String, String, usize)>;
@@ -29,12 +29,18 @@ pub(super) fn tell_casts_apart(select: &mut Select) {
 
 /// Tells groups of a SELECT apart that differ in a cast only.
 pub(super) fn tell_groups_apart(select: &mut Select) {
-    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    let groups: Vec<&Expr> = match &select.group_by {
+        GroupByExpr::Expressions(groups, _) => {
+            groups.iter().map(|group| meant_group(group, &select.projection)).collect()
+        }
+        GroupByExpr::All(_) => {
+            select.projection.iter().filter_map(item_expr).filter(|item| !aggregates(item)).collect()
+        }
+    };
     if groups.len() < 2 {
         return;
     }
-    let groups = groups.iter().map(|group| meant_group(group, &select.projection));
-    let groups: Vec<(String, String)> = groups.map(|group| (lower(group), without_casts(group))).collect();
+    let groups: Vec<(String, String)> = groups.into_iter().map(|group| (lower(group), without_casts(group))).collect();
     let mut renamed: Vec<(&str, usize)> = Vec::new();
     for (at, (text, bare)) in groups.iter().enumerate() {
         let is_another = |(other, own): &&(String, String)| own == bare && other != text;
@@ -77,10 +83,21 @@ fn meant_group<'e>(group: &'e Expr, items: &'e [SelectItem]) -> &'e Expr {
         ),
         _ => None,
     };
+    item.and_then(item_expr).unwrap_or(group)
+}
+
+fn item_expr(item: &SelectItem) -> Option<&Expr> {
     match item {
-        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr,
-        _ => group,
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
     }
+}
+
+fn aggregates(expr: &Expr) -> bool {
+    any_expr(expr, |part| match part {
+        Expr::Function(function) => is_aggregate(&function.name.to_string().to_lowercase()),
+        _ => false,
+    })
 }
 
 fn lower(expr: &Expr) -> String {
