@@ -157,7 +157,8 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let tokens = symmetric_ranges(without_rows(by_all(described_table(renamed_view(plain_texts(tokens))))))?;
+    let tokens = lasting_rows(renamed_view(plain_texts(tokens)));
+    let tokens = symmetric_ranges(without_rows(by_all(described_table(tokens))))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
     for (at, token) in tokens.iter().enumerate() {
@@ -200,6 +201,25 @@ fn plain_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         if let Token::DollarQuotedString(text) = &mut token.token {
             token.token = Token::SingleQuotedString(std::mem::take(&mut text.value));
         }
+    }
+    tokens
+}
+
+/// A temporary table is LOCAL to its session, and ON COMMIT PRESERVE ROWS: each statement is a transaction.
+fn lasting_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const KEEPS: [&str; 4] = ["on", "commit", "preserve", "rows"];
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let is_local = is(0, "create") && is(1, "local");
+    let at_name = if is_local { 2 } else { 1 };
+    if !is(0, "create") || !(is(at_name, "temporary") || is(at_name, "temp")) {
+        return tokens;
+    }
+    let keeps = (at_name..tokens.len()).find(|at| KEEPS.into_iter().zip(*at..).all(|(word, at)| is(at, word)));
+    if let Some(at) = keeps {
+        tokens.drain(at..at + KEEPS.len());
+    }
+    if is_local {
+        tokens.remove(1);
     }
     tokens
 }
