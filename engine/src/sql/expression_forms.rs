@@ -63,7 +63,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, expr: operand, data_type, .. } => {
             refuse_inner_uuids(data_type)?;
             if is_uuid_type(data_type) {
-                *expr = call(TRY_TO_UUID, vec![taken(operand)]);
+                *expr = call(TRY_TO_UUID, vec![typed_parameter(taken(operand))]);
             }
         }
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {
@@ -85,7 +85,8 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 }
                 _ => return Ok(()),
             };
-            *expr = call(function, vec![taken(operand)]);
+            let operand = taken(operand);
+            *expr = call(function, vec![if is_uuid { typed_parameter(operand) } else { operand }]);
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
             let is_uuid = is_uuid_type(data_type);
@@ -189,6 +190,20 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns what becomes a UUID; of a parameter it is said that it is text.
+fn typed_parameter(operand: Expr) -> Expr {
+    if !matches!(operand, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. })) {
+        return operand;
+    }
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: DataType::Varchar(None),
+        array: false,
+        format: None,
+    }
 }
 
 /// PostgreSQL's dumps and clients call its own functions by their schema.

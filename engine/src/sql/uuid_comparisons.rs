@@ -1,13 +1,14 @@
 //! What is compared with UUIDs is read as one, as PostgreSQL and DuckDB do: `A0EE...` and `a0ee...` are two texts, and one UUID.
 //! UUIDs are columns that are declared so, and casts to UUID.
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr::{Cast, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
 use super::catalog_table::CatalogTable;
 use super::field_access::own_call;
@@ -78,19 +79,31 @@ fn compared(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<Tr
 
 /// Returns a text that is compared with a UUID as one; what it is not known of, as it is.
 fn read_uuid(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<Expr> {
-    match &expr {
+    if let Some(text) = literal_text(&expr) {
+        return match uuid_text(text) {
+            Some(id) => Ok(lit(id)),
+            None => Err(EngineError::InvalidValue { message: no_uuid(text) }.into()),
+        };
+    }
+    if matches!(expr, Expr::Placeholder(_)) {
+        return own_call(TO_UUID, vec![Expr::Cast(Cast::new(Box::new(expr), DataType::Utf8))]);
+    }
+    // A condition between two queries is one that the optimizer takes apart.
+    let stays = is_of_kind(&expr, inputs, TextKind::Uuid) || expr.exists(|part| Ok(is_of_other_query(part)))?;
+    let is_text = expr.get_type(schema).is_ok_and(|data_type| data_type.is_string());
+    match is_text && !stays {
+        true => own_call(TO_UUID, vec![expr]),
+        false => Ok(expr),
+    }
+}
+
+fn literal_text(expr: &Expr) -> Option<&str> {
+    match expr {
         Expr::Literal(
             ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)),
-            metadata,
-        ) => match uuid_text(text) {
-            Some(id) => Ok(Expr::Literal(ScalarValue::Utf8(Some(id)), metadata.clone())),
-            None => Err(EngineError::InvalidValue { message: no_uuid(text) }.into()),
-        },
-        Expr::Placeholder(_) => own_call(TO_UUID, vec![expr]),
-        // A condition between two queries is one that the optimizer takes apart.
-        _ if is_of_kind(&expr, inputs, TextKind::Uuid) || expr.exists(|part| Ok(is_of_other_query(part)))? => Ok(expr),
-        _ if expr.get_type(schema).is_ok_and(|data_type| data_type.is_string()) => own_call(TO_UUID, vec![expr]),
-        _ => Ok(expr),
+            _,
+        ) => Some(text),
+        _ => None,
     }
 }
 
