@@ -124,7 +124,8 @@ pub use runs::{CatalogRuns, RunRecord, RunStatus, RunTurn};
 pub use search::cutoff::clear_drop;
 pub use search::{CatalogSearch, ColumnHit, ColumnSearch};
 pub use store::{
-    FolderServer, HeldFolder, PolicyVersion, ViewReferences, folder_server, holds_catalog, read_views_with, table_text,
+    FolderServer, HeldFolder, PolicyVersion, ViewReferences, folder_server, holds_catalog, holds_uuids,
+    read_views_with, table_text,
 };
 pub use tables::CatalogTables;
 pub use tokens::{CatalogTokens, NewToken, TokenInfo, TokenState};

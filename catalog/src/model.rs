@@ -113,6 +113,8 @@ pub struct ColumnInfo {
     pub data_type: DataType,
     /// Whether it is text that was declared as JSON, or was read from it.
     pub is_json: bool,
+    /// Whether it is text of which each value is a UUID: lower case, with dashes.
+    pub is_uuid: bool,
     /// Whether it may hold nulls.
     pub nullable: bool,
     /// Its comment.

@@ -62,6 +62,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use change::CatalogChange;
+pub use columns::holds_uuids;
 pub(crate) use listing::NameMatch;
 pub use lock::{FolderServer, HeldFolder, folder_server};
 pub(crate) use names::name_key;

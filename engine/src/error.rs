@@ -237,7 +237,18 @@ impl EngineError {
 
     /// Returns what to do about the error, where there is more to say than the message says.
     pub fn hint(&self) -> Option<String> {
+        const SYSTEM: &str = "what tables, columns, views and keys there are is in information_schema and in system";
         let hint = match self {
+            EngineError::Catalog(CatalogError::TableNotFound { table, nearest: None, .. })
+                if is_of_other_systems(table) =>
+            {
+                SYSTEM
+            }
+            EngineError::Catalog(CatalogError::DatabaseNotFound { database, nearest: None })
+                if is_of_other_systems(database) =>
+            {
+                SYSTEM
+            }
             EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
                 return Some(format!("list the tables there are with SHOW TABLES FROM {database}"));
             }
@@ -314,3 +325,9 @@ impl EngineError {
 
 /// The engine's result.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+/// Returns whether a name is one of the catalogs of PostgreSQL, DuckDB, SQLite and MySQL.
+fn is_of_other_systems(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("pg_") || name.starts_with("duckdb_") || name.starts_with("sqlite_") || name == "mysql"
+}

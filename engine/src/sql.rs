@@ -123,6 +123,7 @@ mod unique_keys;
 mod unnamed_subqueries;
 mod unnest_joins;
 mod untyped_texts;
+mod uuid_comparisons;
 mod value_casts;
 mod vector_index_statement;
 mod vector_search;

@@ -152,6 +152,53 @@ async fn keys_follow_what_is_renamed_and_go_with_what_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn uuids_are_text_here_and_uuids_there() {
+    const FIRST: &str = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    let queries = [
+        "SELECT id::VARCHAR, n FROM t ORDER BY n",
+        "SELECT count(*), min(id::VARCHAR), max(id::VARCHAR) FROM t",
+        "SELECT n FROM t WHERE id = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+        "SELECT n FROM t WHERE id IN ('{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}', 'D0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11') ORDER BY n",
+        "SELECT count(*) FROM t WHERE id > 'b8000000-0000-0000-0000-000000000000'",
+        "SELECT a.n FROM t a JOIN t b ON a.id = b.id ORDER BY a.n",
+    ];
+    // A table of ours, with rows in files of both and in the catalog.
+    rows(session, "CREATE TABLE t (id UUID, n INTEGER)").await.unwrap();
+    rows(session, &format!("INSERT INTO t VALUES (upper('{FIRST}'), 1), (NULL, 2)")).await.unwrap();
+    lake.change_with(TO_FILES, &["INSERT INTO t SELECT 'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID, 3"]);
+    lake.change(&["INSERT INTO t VALUES ('D0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', 4)"]);
+    for query in queries {
+        lake.agree(query).await;
+    }
+    let theirs = asked(lake.folder.path(), "", &["SELECT DISTINCT typeof(id) FROM t"]);
+    assert_eq!(theirs, [serde_json::json!([["UUID"]])]);
+    assert_eq!(rows(session, "SELECT typeof(id), id FROM t WHERE n = 1").await.unwrap(), [["VARCHAR", FIRST]]);
+    lake.change(&["DELETE FROM t WHERE n = 1", "ALTER TABLE t RENAME TO older"]);
+    // A table of theirs.
+    lake.change_with(
+        TO_FILES,
+        &["CREATE TABLE t AS SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID AS id, 1 AS n"],
+    );
+    rows(session, "INSERT INTO t VALUES ('{D0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}', 4)").await.unwrap();
+    for query in queries {
+        lake.agree(query).await;
+    }
+    let refused = rows(session, "INSERT INTO t VALUES ('x', 5)").await.unwrap_err().to_string();
+    assert!(refused.contains("column `id`: `x` is no UUID"), "{refused}");
+    assert_eq!(rows(session, "SELECT count(*) FROM t").await.unwrap(), [["2"]]);
+    // UUIDs inside of columns are text, too.
+    lake.change_with(
+        TO_FILES,
+        &["CREATE TABLE inner_ids AS SELECT ['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID] AS ids"],
+    );
+    assert_eq!(rows(session, "SELECT ids[1] FROM inner_ids").await.unwrap(), [[FIRST]]);
+    let refused = rows(session, "INSERT INTO inner_ids VALUES (['x'])").await.unwrap_err().to_string();
+    assert!(refused.contains("UUIDs inside of a column"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deleted_rows_are_left_out() {
     let lake = Lake::new().await;
     let session = &lake.session;

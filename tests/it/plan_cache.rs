@@ -116,6 +116,27 @@ async fn rows_are_those_of_a_statement_that_is_planned_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_beside_a_uuid_is_one_however_it_is_spelled() {
+    const FIRST: &str = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+    let (_folder, kept) = engine().await;
+    let session = admin(&kept);
+    let setup = ["CREATE TABLE t (id UUID, n INT)", "INSERT INTO t VALUES ('b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 2)"];
+    run(&session, &setup).await;
+    let inserted = answer(&session, "INSERT INTO t VALUES ($1, 1)", vec![text(&FIRST.to_uppercase())]).await;
+    assert_eq!(inserted, Ok(vec![vec!["1".to_owned()]]));
+    let spelled = [FIRST.to_owned(), FIRST.to_uppercase(), format!("{{{FIRST}}}"), FIRST.replace('-', "")];
+    for sql in
+        ["SELECT n FROM t WHERE id = $1", "SELECT n FROM t WHERE id IN ($1)", "SELECT n FROM t WHERE id = $1::UUID"]
+    {
+        for id in spelled.iter().cycle().take(USES * spelled.len()) {
+            assert_eq!(answer(&session, sql, vec![text(id)]).await, Ok(vec![vec!["1".to_owned()]]), "{sql} {id}");
+        }
+        let refused = answer(&session, sql, vec![text("x")]).await.unwrap_err();
+        assert!(refused.contains("invalid_value: `x` is no UUID"), "{sql}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn values_take_the_places_of_parameters() {
     let (_folder, kept) = engine().await;
     let (_other_folder, plain) = engine_without_cache().await;

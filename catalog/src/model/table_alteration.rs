@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field};
 
-use super::{ColumnDefault, ManagedTable, SortedByKey};
+use super::{ColumnDefault, ForeignKey, ManagedTable, SortedByKey, UniqueKey};
 
 /// One change of a table's columns or name.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +13,8 @@ pub enum TableAlteration {
         field: Field,
         /// Whether it is text that holds JSON.
         is_json: bool,
+        /// Whether it is text of which each value is a UUID.
+        is_uuid: bool,
         /// What it is in the rows that are there, and in those that come: a value, not an expression. `None`: null.
         default: Option<String>,
         /// Whether it may be there already.
@@ -69,6 +71,16 @@ pub enum TableAlteration {
     SetSortOrder {
         /// Its keys, the most significant first.
         keys: Vec<SortedByKey>,
+    },
+    /// A primary key or a unique constraint, recorded and not enforced.
+    AddKey {
+        /// With columns of the table; those of a primary key hold no nulls.
+        key: UniqueKey,
+    },
+    /// A foreign key, recorded and not enforced.
+    AddForeignKey {
+        /// With columns of the table.
+        key: ForeignKey,
     },
     /// The table gets another name, in its database.
     RenameTable {

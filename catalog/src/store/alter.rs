@@ -9,6 +9,7 @@ use super::change::CatalogChange;
 use super::columns::{self, ColumnLayout, ColumnRow};
 use super::dependents;
 use super::inlined;
+use super::keys;
 use super::names::{check_name, name_key};
 use super::object_rows::ObjectRows;
 use super::objects::{self, ObjectRow};
@@ -30,15 +31,18 @@ use crate::model::{
 pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration: &TableAlteration) -> Result<()> {
     let connection = change.connection();
     let object = objects::object(connection, &name.database, &name.table)?.ok_or_else(|| unknown_table(name))?;
-    if object.kind != TableKind::Managed {
-        let reason = "ALTER TABLE changes managed tables; this is a view, or an external table".to_owned();
+    let renames_view = object.kind == TableKind::View && matches!(alteration, TableAlteration::RenameTable { .. });
+    if object.kind != TableKind::Managed && !renames_view {
+        let reason =
+            "ALTER TABLE changes managed tables, and renames views; this is a view, or an external table".to_owned();
         return Err(CatalogError::InvalidName { name: object.name, reason });
     }
     let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
     let info = relation.info();
     let altered = match alteration {
-        TableAlteration::AddColumn { field, is_json, default, if_missing } => {
-            add_column(change, info, NewColumn { field, is_json: *is_json }, default.as_deref(), *if_missing)?
+        TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing } => {
+            let added = NewColumn { field, is_json: *is_json, is_uuid: *is_uuid };
+            add_column(change, info, added, default.as_deref(), *if_missing)?
         }
         TableAlteration::DropColumn { column, if_exists } => drop_column(change, info, column, *if_exists)?,
         TableAlteration::RenameColumn { column, to } => rename_column(change, info, column, to)?,
@@ -56,10 +60,12 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
             }
             sort_orders::set(change, info.id, keys)?
         }
+        TableAlteration::AddKey { key } => keys::add_unique(change, info, key)?,
+        TableAlteration::AddForeignKey { key } => keys::add_foreign(change, info, key)?,
         TableAlteration::RenameTable { to } => rename_table(change, &object, info, to)?,
     };
     if altered {
-        change.record_schema(format!("altered_table:{}", object.id));
+        change.record_schema(format!("altered_{}:{}", if renames_view { "view" } else { "table" }, object.id));
         objects::refresh(change, object.id, change.snapshot())?;
     }
     Ok(())
@@ -68,12 +74,13 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
 struct NewColumn<'a> {
     field: &'a Field,
     is_json: bool,
+    is_uuid: bool,
 }
 
 fn add_column(
     change: &mut CatalogChange<'_>,
     info: &TableInfo,
-    NewColumn { field, is_json }: NewColumn<'_>,
+    NewColumn { field, is_json, is_uuid }: NewColumn<'_>,
     default: Option<&str>,
     if_missing: bool,
 ) -> Result<bool> {
@@ -85,7 +92,7 @@ fn add_column(
         .connection()
         .prepare_cached("SELECT COALESCE(MAX(column_id), 0) FROM ducklake_column WHERE table_id = ?")?
         .query_row([info.id], |row| row.get(0))?;
-    let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json);
+    let layout = ColumnLayout::of_column(field, last_id)?.with_json(|_| is_json).with_uuids(|_| is_uuid);
     let mut rows = ObjectRows::default();
     layout.insert(change, &mut rows, info.id)?;
     rows.flush(change.connection())?;
@@ -293,6 +300,17 @@ fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &Table
     let connection = change.connection();
     if let Some(taken) = objects::object(connection, &info.name.database, to)?.filter(|taken| taken.id != object.id) {
         return Err(taken_name(to, &taken.name));
+    }
+    if object.kind == TableKind::View {
+        end_rows(change, "ducklake_view", "view_id", object.id)?;
+        connection
+            .prepare_cached(
+                "INSERT INTO ducklake_view
+                 SELECT view_id, view_uuid, ?1, NULL, schema_id, ?2, dialect, \"sql\", column_aliases
+                 FROM ducklake_view WHERE view_id = ?3 AND end_snapshot = ?1",
+            )?
+            .execute(params![change.snapshot(), to, object.id])?;
+        return Ok(true);
     }
     end_rows(change, "ducklake_table", "table_id", object.id)?;
     connection

@@ -212,6 +212,7 @@ fn described_columns(schema: &Schema) -> Vec<ColumnInfo> {
         name: field.name().clone(),
         data_type: field.data_type().clone(),
         is_json: false,
+        is_uuid: false,
         nullable: field.is_nullable(),
         comment: None,
         default: None,

@@ -12,7 +12,7 @@ use super::object_rows::ObjectRows;
 use super::types::{LakeType, Shape, list_of, map_of, shown_type, storable, written_field};
 use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{ColumnDefault, ColumnInfo, SnapshotId};
+use crate::model::{ColumnDefault, ColumnInfo, SnapshotId, TableDraft};
 
 /// The Arrow field metadata key that the Parquet writer takes field ids from.
 const FIELD_ID_KEY: &str = "PARQUET:field_id";
@@ -22,6 +22,11 @@ pub(super) const COMMENT_KEY: &str = "comment";
 const JSON_KEY: &str = "querent_json";
 /// The type of JSON columns that DuckDB made.
 const JSON_TYPE: &str = "json";
+/// The type of columns of UUIDs. Here their values are text, in the files that Querent writes too; DuckDB writes 16 bytes, and reads
+/// both.
+pub(super) const UUID_TYPE: &str = "uuid";
+/// The key in the metadata of fields that are written, of text of which each value is a UUID.
+const UUID_KEY: &str = "querent.uuid";
 
 /// One row of `ducklake_column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +103,17 @@ impl ColumnLayout {
         self
     }
 
+    /// Returns the layout whose columns of these names are text that holds UUIDs.
+    pub(super) fn with_uuids(mut self, is_uuid: impl Fn(&str) -> bool) -> Self {
+        for column in self.columns.iter_mut().filter(|column| is_uuid(&column.name)) {
+            column.is_uuid = true;
+            for row in self.rows.iter_mut().filter(|row| row.id == column.id) {
+                row.column_type = UUID_TYPE.to_owned();
+            }
+        }
+        self
+    }
+
     /// Adds the rows of new columns.
     pub(super) fn insert(&self, change: &CatalogChange<'_>, rows: &mut ObjectRows, table_id: i64) -> Result<()> {
         let connection = change.connection();
@@ -140,6 +156,7 @@ fn column_info(field: &Field, written: &Field) -> ColumnInfo {
         name: field.name().clone(),
         data_type: without_metadata(written.data_type()),
         is_json: false,
+        is_uuid: false,
         nullable: field.is_nullable(),
         comment: None,
         default: None,
@@ -300,12 +317,14 @@ fn loaded(rows: Vec<ColumnRow>, dimensions: HashMap<i64, i32>, tags: &ColumnTags
             name: row.name.clone(),
             data_type: without_metadata(field.data_type()),
             is_json: row.column_type == JSON_TYPE || tags.json.contains(&row.id),
+            is_uuid: row.column_type == UUID_TYPE,
             nullable: row.nullable,
             comment: tags.comments.get(&row.id).cloned(),
             default: row.default.clone(),
             initial_default: row.initial_default.clone(),
         });
-        fields.push(written_field(&field));
+        let written = written_field(&field);
+        fields.push(if row.column_type == UUID_TYPE { with_uuid_mark(written) } else { written });
     }
     let unreadable = tree.unreadable;
     LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable }
@@ -453,6 +472,31 @@ impl ColumnTree<'_> {
             },
         }
     }
+}
+
+impl TableDraft {
+    /// Says which columns, all of them text, hold UUIDs: what is written to them is checked.
+    pub fn declare_uuids(&mut self, names: &[String]) {
+        for column in &mut self.columns {
+            column.is_uuid = names.contains(&column.name);
+        }
+        let fields = self.write_schema.fields().iter().map(|field| match names.contains(field.name()) {
+            true => with_uuid_mark(field.as_ref().clone()),
+            false => field.as_ref().clone(),
+        });
+        self.write_schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    }
+}
+
+/// Returns whether a field of a schema to write is text of which each value is a UUID.
+pub fn holds_uuids(field: &Field) -> bool {
+    field.metadata().contains_key(UUID_KEY)
+}
+
+fn with_uuid_mark(field: Field) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(UUID_KEY.to_owned(), String::new());
+    field.with_metadata(metadata)
 }
 
 fn with_field_id(field: Field, id: i64) -> Field {

@@ -67,6 +67,10 @@ pub(crate) fn write_schema(connection: &StoreConnection, table: &ManagedTable) -
     if let Some(column) = loaded.rows.iter().find(|row| row.column_type == "json") {
         return Err(refusal.because(&format!("JSON in column `{}`", column.name), WRITE_HINT));
     }
+    let is_part = |row: &&ColumnRow| row.column_type == columns::UUID_TYPE && !row.is_whole_column();
+    if let Some(part) = loaded.rows.iter().find(is_part) {
+        return Err(refusal.because(&format!("UUIDs inside of a column, in `{}`,", part.name), WRITE_HINT));
+    }
     Ok(loaded.write_schema)
 }
 

@@ -4,19 +4,18 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch,
-    StringArray, UInt64Array, new_null_array,
+    ArrayRef, BinaryArray, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+    new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use uuid::Uuid;
 
 use super::change::CatalogChange;
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::files::{FLUSH_HINT, RefusedTable};
 use crate::connection::{DatabaseResult, OptionalRow, OwnedValue, StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{ManagedTable, SnapshotId, quote_identifier};
+use crate::model::{ColumnInfo, ManagedTable, SnapshotId, quote_identifier};
 
 /// Tables that one statement looks into.
 const TABLES_OF_A_STATEMENT: usize = 50;
@@ -118,8 +117,8 @@ fn postgres_type(column_type: &str) -> String {
 }
 
 /// A column as it is read: what the connection does not read is read as text.
-fn readable(connection: &StoreConnection, name: &str, data_type: &DataType) -> String {
-    let is_text = matches!(data_type, DataType::Decimal128(..) | DataType::Time64(_) | DataType::FixedSizeBinary(_));
+fn readable(connection: &StoreConnection, name: &str, column: &ColumnInfo) -> String {
+    let is_text = column.is_uuid || matches!(column.data_type, DataType::Decimal128(..) | DataType::Time64(_));
     match connection.is_remote() && is_text {
         true => format!("CAST({} AS TEXT)", quote_identifier(name)),
         false => quote_identifier(name),
@@ -194,7 +193,7 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
             .query_row(params![refusal.table.id, column.id, since], |row| row.get(0))
             .optional()?;
         names.push(match (name, &column.initial_default) {
-            (Some(name), _) => readable(connection, &name, &column.data_type),
+            (Some(name), _) => readable(connection, &name, column),
             (None, Some(default)) => {
                 let text = default.replace('\'', "''");
                 match loaded.rows.iter().find(|row| row.id == column.id).map(|row| sqlite_type(&row.column_type)) {
@@ -281,10 +280,6 @@ fn array(values: Vec<OwnedValue>, data_type: &DataType) -> Option<ArrayRef> {
                 _ => None,
             })?;
             Arc::new(BinaryArray::from_iter(bytes))
-        }
-        DataType::FixedSizeBinary(16) => {
-            let ids = all(values, |value| Some(Uuid::parse_str(&text(value)?).ok()?.into_bytes()))?;
-            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(ids.into_iter(), 16).ok()?)
         }
         DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Decimal128(..) => {
             exact(&(Arc::new(StringArray::from(all(values, number_text)?)) as ArrayRef), data_type)?

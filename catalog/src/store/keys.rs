@@ -16,8 +16,8 @@ use super::{SnapshotView, dependents};
 use crate::connection::{DatabaseResult, StoreConnection, StoreParameter, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
-    ForeignKey, KeyConstraint, KeyFilter, KeyKind, NewRelationship, Page, PageRequest, PageToken, ReferredKey,
-    RelationshipOrigin, TableDraft, TableFilter, TableKind, TableName, UniqueKey,
+    ColumnInfo, ForeignKey, KeyConstraint, KeyFilter, KeyKind, NewRelationship, Page, PageRequest, PageToken,
+    ReferredKey, RelationshipOrigin, TableDraft, TableFilter, TableInfo, TableKind, TableName, UniqueKey,
 };
 use crate::principal::Principal;
 
@@ -36,14 +36,9 @@ pub(super) fn declare(change: &CatalogChange<'_>, table_id: i64, draft: &TableDr
     let connection = change.connection();
     let table = &draft.name.table;
     for key in &draft.keys {
-        let ids = column_ids(draft, &key.columns, key.is_primary)?;
-        let name = match &key.name {
-            Some(name) => name.clone(),
-            None => names.make(&made_name(table, if key.is_primary { &[] } else { &key.columns }, unique_suffix(key))),
-        };
-        connection
-            .prepare_cached("INSERT INTO querent_key (table_id, is_primary, name, column_ids) VALUES (?, ?, ?, ?)")?
-            .execute(params![table_id, key.is_primary, name, to_json(&ids)?])?;
+        let ids = column_ids(table, &draft.columns, &key.columns, key.is_primary)?;
+        let name = key.name.clone().unwrap_or_else(|| names.make(&unique_name(table, key)));
+        insert_unique(connection, table_id, key.is_primary, &name, &ids)?;
     }
     for key in &draft.foreign_keys {
         let name = match &key.name {
@@ -52,6 +47,45 @@ pub(super) fn declare(change: &CatalogChange<'_>, table_id: i64, draft: &TableDr
         };
         declare_foreign(connection, &draft.name, key, &name)?;
     }
+    Ok(())
+}
+
+/// Records one more key of a table. Returns whether there is anything new. Errors: `invalid_object`, `column_not_found`.
+pub(super) fn add_unique(change: &CatalogChange<'_>, info: &TableInfo, key: &UniqueKey) -> Result<bool> {
+    let connection = change.connection();
+    let mut names = KeyNames::of_table(connection, info)?;
+    let has_primary: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_key WHERE table_id = ? AND is_primary = 1)")?
+        .query_row([info.id], |row| row.get(0))?;
+    if key.is_primary && has_primary {
+        return Err(invalid(format!("`{}` has a primary key; a table has one", info.name.table)));
+    }
+    let ids = column_ids(&info.name.table, &info.columns, &key.columns, key.is_primary)?;
+    let name = names.given_or_made(key.name.as_ref(), &unique_name(&info.name.table, key))?;
+    insert_unique(connection, info.id, key.is_primary, &name, &ids)?;
+    Ok(true)
+}
+
+/// As [`add_unique`], of a foreign key, whose columns are known.
+pub(super) fn add_foreign(change: &CatalogChange<'_>, info: &TableInfo, key: &ForeignKey) -> Result<bool> {
+    let connection = change.connection();
+    let mut names = KeyNames::of_table(connection, info)?;
+    let made = made_name(&info.name.table, &key.columns, FOREIGN_SUFFIX);
+    let name = names.given_or_made(key.name.as_ref(), &made)?;
+    declare_foreign(connection, &info.name, key, &name)?;
+    Ok(true)
+}
+
+fn insert_unique(
+    connection: &StoreConnection,
+    table_id: i64,
+    is_primary: bool,
+    name: &str,
+    column_ids: &[i64],
+) -> Result<()> {
+    connection
+        .prepare_cached("INSERT INTO querent_key (table_id, is_primary, name, column_ids) VALUES (?, ?, ?, ?)")?
+        .execute(params![table_id, is_primary, name, to_json(&column_ids)?])?;
     Ok(())
 }
 
@@ -72,8 +106,11 @@ fn declare_foreign(connection: &StoreConnection, table: &TableName, key: &Foreig
     Ok(())
 }
 
-fn unique_suffix(key: &UniqueKey) -> &'static str {
-    if key.is_primary { "pkey" } else { "key" }
+fn unique_name(table: &str, key: &UniqueKey) -> String {
+    match key.is_primary {
+        true => made_name(table, &[], "pkey"),
+        false => made_name(table, &key.columns, "key"),
+    }
 }
 
 const FOREIGN_SUFFIX: &str = "fkey";
@@ -96,6 +133,33 @@ struct KeyNames {
 }
 
 impl KeyNames {
+    /// The names of the keys that a table has.
+    fn of_table(connection: &StoreConnection, info: &TableInfo) -> Result<Self> {
+        let mut names = Self::default();
+        let mut unique = connection.prepare_cached("SELECT name FROM querent_key WHERE table_id = ?")?;
+        let unique = unique.query_map([info.id], |row| row.get::<String>(0))?;
+        let mut foreign = connection.prepare_cached(
+            "SELECT f.name FROM querent_relationship r CROSS JOIN querent_foreign_key f
+             ON f.relationship_id = r.relationship_id
+             WHERE r.origin = 'foreign_key' AND r.from_database = ? AND r.from_table = ?",
+        )?;
+        let (database, table) = (name_key(&info.name.database), name_key(&info.name.table));
+        let foreign = foreign.query_map(params![database, table], |row| row.get::<String>(0))?;
+        for name in
+            unique.collect::<DatabaseResult<Vec<_>>>()?.into_iter().chain(foreign.collect::<DatabaseResult<Vec<_>>>()?)
+        {
+            names.taken.insert(name_key(&name));
+        }
+        Ok(names)
+    }
+
+    fn given_or_made(&mut self, given: Option<&String>, wanted: &str) -> Result<String> {
+        match given {
+            Some(name) => self.take(name).map(|()| name.clone()),
+            None => Ok(self.make(wanted)),
+        }
+    }
+
     fn take(&mut self, name: &str) -> Result<()> {
         check_name(name)?;
         match self.taken.insert(name_key(name)) {
@@ -118,16 +182,15 @@ fn invalid(reason: String) -> CatalogError {
     CatalogError::InvalidObject { what: "key", reason }
 }
 
-/// The ids of a key's columns in a new table.
-fn column_ids(draft: &TableDraft, names: &[String], is_primary: bool) -> Result<Vec<i64>> {
+/// The ids of a key's columns in a table.
+fn column_ids(table: &str, columns: &[ColumnInfo], names: &[String], is_primary: bool) -> Result<Vec<i64>> {
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let column = draft.columns.iter().find(|column| name_key(&column.name) == name_key(name));
+        let column = columns.iter().find(|column| name_key(&column.name) == name_key(name));
         let column = column.ok_or_else(|| CatalogError::ColumnNotFound {
-            table: draft.name.table.clone(),
+            table: table.to_owned(),
             column: name.clone(),
-            nearest: super::names::nearest(name, draft.columns.iter().map(|column| column.name.as_str()))
-                .map(str::to_owned),
+            nearest: super::names::nearest(name, columns.iter().map(|column| column.name.as_str())).map(str::to_owned),
         })?;
         if is_primary && column.nullable {
             return Err(invalid(format!("column `{}` of the primary key may hold nulls", column.name)));

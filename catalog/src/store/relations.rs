@@ -348,6 +348,7 @@ fn described_columns(schema: &Schema, tags: columns::ColumnTags) -> Vec<ColumnIn
         name: field.name().clone(),
         data_type: field.data_type().clone(),
         is_json: false,
+        is_uuid: false,
         nullable: field.is_nullable(),
         comment: comments.remove(&position),
         default: None,

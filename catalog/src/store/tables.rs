@@ -119,7 +119,8 @@ pub(crate) fn create(
     let columns =
         draft.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), column.nullable));
     let layout = ColumnLayout::from_schema(&draft.name.table, &Schema::new(columns.collect::<Vec<_>>()))?
-        .with_json(|name| draft.columns.iter().any(|column| column.is_json && column.name == name));
+        .with_json(|name| draft.columns.iter().any(|column| column.is_json && column.name == name))
+        .with_uuids(|name| draft.columns.iter().any(|column| column.is_uuid && column.name == name));
     let path = LakePath::relative_to(&draft.location, &folder);
     let mut rows = ObjectRows::default();
     let table_id = insert_table(change, &mut rows, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;

@@ -58,6 +58,8 @@ pub enum TableLookup {
         source: Arc<dyn TableSource>,
         /// Its columns of text that hold JSON: they are `dynamic`, and what holds none is a string.
         json_columns: Vec<String>,
+        /// Its columns of text that hold UUIDs: they are `guid`.
+        uuid_columns: Vec<String>,
     },
     /// Nothing that the caller may see: the message that says so.
     Missing(String),
@@ -177,7 +179,7 @@ impl KqlHost for SessionState {
                 let schema = table.schema();
                 let json = schema.fields().iter().filter(|field| field.extension_type_name() == Some(JSON_EXTENSION));
                 let json_columns = json.map(|field| field.name().clone()).collect();
-                TableLookup::Found { source: provider_as_source(table), json_columns }
+                TableLookup::Found { source: provider_as_source(table), json_columns, uuid_columns: Vec::new() }
             }
             None => TableLookup::Missing(format!("unknown table `{}` in database `{database}`", name.table)),
         })

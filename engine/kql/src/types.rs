@@ -67,10 +67,11 @@ impl KqlType {
         }
     }
 
-    /// Returns the KQL type of a stored column of this type, which may be text that holds JSON.
-    pub fn of_column(stored: &DataType, is_json: bool) -> Self {
+    /// Returns the KQL type of a stored column of this type, which may be text that holds JSON, or UUIDs.
+    pub fn of_column(stored: &DataType, is_json: bool, is_uuid: bool) -> Self {
         match Self::from_stored(stored) {
             KqlType::String if is_json => KqlType::Dynamic,
+            KqlType::String if is_uuid => KqlType::Guid,
             other => other,
         }
     }

@@ -257,6 +257,9 @@ pub(super) fn statement_instead(statement: &str) -> &'static str {
     }
     let first = statement.split(' ').next().unwrap_or_default();
     match first {
+        "ALTER" if !statement.starts_with("ALTER TABLE") => {
+            "leave it out: there are tables, views and schemas, without owners, and GRANT says who may read and change them"
+        }
         "ALTER" => {
             "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... FROM t, or alter it in DuckDB, which attaches the \
              same lake"

@@ -82,9 +82,33 @@ pub(super) fn instead_of_type(what: &str) -> Option<&'static str> {
         return Some(READ_ONCE);
     }
     let name = what.strip_prefix("SQL type ")?.to_lowercase();
-    name.contains("serial").then_some(
-        "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
-    )
+    if name.contains("serial") {
+        return Some(
+            "write BIGINT, and number rows with row_number() OVER () + (SELECT max(id) FROM t), or VARCHAR DEFAULT uuid()",
+        );
+    }
+    const KNOWN: [(&[&str], &str); 10] = [
+        (&["money", "smallmoney"], "write DECIMAL(19, 4)"),
+        (&["number", "decfloat"], "write BIGINT, DECIMAL(38, 0) or DECIMAL(p, s)"),
+        (&["varchar2", "nvarchar2", "ntext", "name", "citext", "\"char\""], "write VARCHAR"),
+        (&["xml", "tsvector", "hstore", "variant", "object", "geometry", "geography"], "write VARCHAR, or JSON"),
+        (&["inet", "cidr", "macaddr", "macaddr8"], "write VARCHAR"),
+        (
+            &["point", "line", "lseg", "box", "path", "polygon", "circle"],
+            "write STRUCT(x DOUBLE, y DOUBLE), or VARCHAR",
+        ),
+        (&["year", "oid", "rowversion"], "write BIGINT"),
+        (&["datetime2", "smalldatetime"], "write TIMESTAMP"),
+        (&["datetimeoffset"], "write TIMESTAMPTZ"),
+        (&["uniqueidentifier"], "write UUID"),
+    ];
+    let bare = name.split('(').next().unwrap_or_default().trim();
+    let known = KNOWN.iter().find(|(names, _)| names.contains(&bare)).map(|(_, instead)| *instead);
+    Some(known.unwrap_or(match bare {
+        "enum" | "set" => "write VARCHAR",
+        "union" => "write a STRUCT with a field for each kind",
+        _ => "write one of the types of docs/types.md; an enumeration is a VARCHAR, and a domain the type below it",
+    }))
 }
 
 /// Returns the error of rows that are grouped, sorted, joined or compared by values without an order, which are maps, alone and

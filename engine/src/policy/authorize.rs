@@ -162,7 +162,7 @@ impl StatementRights<'_> {
             DdlStatement::DropTable(_) => ("DROP TABLE", NESTED),
             DdlStatement::DropView(_) => ("DROP VIEW", NESTED),
             DdlStatement::DropCatalogSchema(_) => ("DROP SCHEMA", NESTED),
-            DdlStatement::CreateIndex(_) => ("CREATE INDEX", "tables are pruned by their statistics"),
+            DdlStatement::CreateIndex(_) => ("CREATE INDEX", "leave it out: tables are pruned by their statistics"),
             DdlStatement::CreateFunction(_) => ("CREATE FUNCTION", "only built-in functions can be called"),
             DdlStatement::DropFunction(_) => ("DROP FUNCTION", "only built-in functions can be called"),
         };

@@ -83,6 +83,8 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
                 | TableAlteration::SetSortOrder { .. }
+                | TableAlteration::AddKey { .. }
+                | TableAlteration::AddForeignKey { .. }
                 | TableAlteration::RenameColumn { .. } => Ok(()),
             }
         }

@@ -23,6 +23,7 @@ use super::{RejectsTable, Session};
 use crate::error::{EngineError, RUNNING_QUERY, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
 use crate::policy::allowed_location;
+use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, GraphChange, WriteStatement};
 use crate::stream::ResultTypes;
 use crate::tables::{external, managed};
@@ -56,10 +57,10 @@ pub(super) async fn apply_write(
             foreign_keys,
             defaults,
             sort_order,
-            json,
+            texts,
             input,
         } => {
-            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, sort_order, json };
+            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, sort_order, texts };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
@@ -109,6 +110,8 @@ pub(super) async fn apply_write(
                 | TableAlteration::SetJson { .. }
                 | TableAlteration::SetDefault { .. }
                 | TableAlteration::SetSortOrder { .. }
+                | TableAlteration::AddKey { .. }
+                | TableAlteration::AddForeignKey { .. }
                 | TableAlteration::RenameColumn { .. } => name.clone(),
             };
             if let (TableAlteration::SetNotNull { column, .. }, Some(nulls)) = (&alteration, &nulls) {
@@ -217,8 +220,8 @@ struct TableDefinition {
     foreign_keys: Vec<ForeignKey>,
     defaults: Vec<(String, ColumnDefault)>,
     sort_order: Vec<SortedByKey>,
-    /// Columns whose type is JSON.
-    json: Vec<String>,
+    /// Columns that hold JSON and UUIDs.
+    texts: TextColumns,
 }
 
 impl TableDefinition {
@@ -246,7 +249,7 @@ async fn create_table(
     interrupt: &Interrupt,
 ) -> Result<u64> {
     let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
-    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, sort_order, json } = table;
+    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, sort_order, texts } = table;
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -262,8 +265,9 @@ async fn create_table(
     draft.defaults = defaults;
     draft.sort_order = sort_order;
     for column in &mut draft.columns {
-        column.is_json = json.contains(&column.name);
+        column.is_json = texts.json.contains(&column.name);
     }
+    draft.declare_uuids(&texts.uuids);
     let files = match rows {
         Some(query) => {
             let query = sorted_rows(query, &draft.sort_order, &draft.columns, 0);
@@ -352,7 +356,8 @@ async fn insert(
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
     let input = sorted_rows(input, &catalog.tables().insert_order(table).await?, &target.info.columns, 0);
-    let stream = noted(not_null(session.execute_query(&input, interrupt).await?, &write_schema), written);
+    let rows = not_null(session.execute_query(&input, interrupt).await?, &write_schema);
+    let stream = noted(rows, &write_schema, written);
     let files = managed::write_files(session.engine().table_files(), &table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);

@@ -60,6 +60,7 @@ pub(super) async fn change_rows(
             let write_schema = catalog.tables().write_schema(table).await?;
             let values = noted(
                 not_null(written_values(rows, &chosen, statement, written)?, &write_schema),
+                &write_schema,
                 after(statement, written),
             );
             managed::write_files(session.engine().table_files(), &table.location, write_schema, values).await?
@@ -120,8 +121,8 @@ pub(super) async fn change_temporary(
         RowStatement::Delete => delete(rows, &chosen, written).await?,
         RowStatement::Update | RowStatement::Merge => {
             let kept = PlanningMemory::in_pool(Arc::clone(&memory));
-            let mut values =
-                noted(not_null(written_values(rows, &chosen, statement, written)?, &schema), after(statement, written));
+            let values = not_null(written_values(rows, &chosen, statement, written)?, &schema);
+            let mut values = noted(values, &schema, after(statement, written));
             while let Some(batch) = values.next().await {
                 let batch = managed::cast_batch(&batch?, &schema)?;
                 kept.keep(batch_bytes(&batch))?;

@@ -17,6 +17,7 @@ use super::kql_host::SessionHost;
 use crate::error::{EngineError, KqlErrorCode, Result};
 use crate::identifiers::same_name;
 use crate::limits::Interrupt;
+use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{GraphChange, WriteStatement};
 use parse::GraphCommand;
 
@@ -198,7 +199,7 @@ impl Session {
                 foreign_keys: Vec::new(),
                 defaults: Vec::new(),
                 sort_order: Vec::new(),
-                json: Vec::new(),
+                texts: TextColumns::default(),
                 input,
             };
             self.begin_plan(self.authorize(create.into_plan())?, interrupt).await?;

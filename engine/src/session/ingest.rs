@@ -29,10 +29,11 @@ use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::column_defaults::default_value;
+use crate::sql::json_columns::TextColumns;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{held_type, is_json_text, table_type};
+use crate::tables::external::{held_type, is_json_text, is_uuid, table_type};
 use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
@@ -152,8 +153,11 @@ impl Session {
             (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
             (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
         };
-        let json = input.schema().fields().iter().filter(|field| is_json_text(field));
-        let json = json.map(|field| field.name().clone()).collect();
+        let names = |is_it: fn(&Field) -> bool| -> Vec<String> {
+            let fields = input.schema().fields().iter().filter(|field| is_it(field));
+            fields.map(|field| field.name().clone()).collect()
+        };
+        let texts = TextColumns { json: names(is_json_text), uuids: names(is_uuid) };
         let input = with_types(input)?;
         Ok(WriteStatement::CreateTable {
             name,
@@ -164,7 +168,7 @@ impl Session {
             foreign_keys: Vec::new(),
             defaults: Vec::new(),
             sort_order: Vec::new(),
-            json,
+            texts,
             input: Arc::new(input),
         }
         .into_plan())

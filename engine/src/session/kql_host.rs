@@ -22,7 +22,7 @@ use crate::identifiers::same_name;
 use crate::limits::{Interrupt, PlanningMemory, QueryUsage, check_plan_size};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::json_columns::json_columns_behind;
+use crate::sql::json_columns::TextColumns;
 use crate::sql::{PlanningScope, ResolvedNames};
 use crate::tables::external::{Bounds, ad_hoc_table};
 
@@ -106,7 +106,10 @@ impl KqlHost for SessionHost<'_> {
             ResolvedNames::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
         let scope = PlanningScope { names: &names, state: self.state, database, sees_temporary: false };
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
-            Ok(source) => Ok(TableLookup::Found { json_columns: json_columns_behind(&source), source }),
+            Ok(source) => {
+                let TextColumns { json, uuids } = TextColumns::behind(&source);
+                Ok(TableLookup::Found { source, json_columns: json, uuid_columns: uuids })
+            }
             Err(error) if ResolvedNames::missing_in(&error).is_some_and(|missing| *missing == name) => {
                 let missing = catalog.tables().not_found(self.session.principal(), &name).await;
                 Ok(TableLookup::Missing(missing.to_string()))

@@ -38,13 +38,18 @@ impl WrittenRows {
     }
 }
 
-/// Returns the stream, whose rows are kept.
-pub(super) fn noted(rows: SendableRecordBatchStream, written: Option<&Arc<WrittenRows>>) -> SendableRecordBatchStream {
+/// Returns the stream, whose rows are kept as they are written: in the types and the spelling of `target`.
+pub(super) fn noted(
+    rows: SendableRecordBatchStream,
+    target: &SchemaRef,
+    written: Option<&Arc<WrittenRows>>,
+) -> SendableRecordBatchStream {
+    let target = Arc::clone(target);
     let Some(written) = written.map(Arc::clone) else { return rows };
     let schema = rows.schema();
     let rows = rows.map(move |batch| {
         let batch = batch?;
-        written.keep(&batch)?;
+        written.keep(&managed::cast_batch(&batch, &target)?)?;
         Ok(batch)
     });
     Box::pin(RecordBatchStreamAdapter::new(schema, rows))

@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Expr, Query, Select, TableFactor, Visit, Visitor};
 
+use super::sql_types::is_uuid_type;
 use crate::error::{EngineError, Result};
 
 pub(super) use query::has_limit;
@@ -28,7 +29,18 @@ pub(super) fn check_accepted(statement: &Statement) -> Result<()> {
             check_explained(&explain.statement)?;
             check_accepted(&explain.statement)
         }
-        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+        Statement::CreateExternalTable(table) => {
+            match table.columns.iter().find(|column| is_uuid_type(&column.data_type)) {
+                Some(column) => Err(EngineError::Unsupported {
+                    what: format!("type UUID of column `{}` of an external table", column.name.value),
+                    hint: "write VARCHAR; the UUIDs of Parquet and Arrow files are text without it, and CAST(column AS UUID) \
+                           checks others"
+                        .to_owned(),
+                }),
+                None => Ok(()),
+            }
+        }
+        Statement::CopyTo(_) | Statement::Reset(_) => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! ALTER TABLE of managed tables: one change a statement.
+//! ALTER TABLE of managed tables, and new names of views: one change a statement.
 
 use std::sync::Arc;
 
@@ -8,25 +8,29 @@ use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, DataType, Ident, ObjectName, RenameTableNameKind,
+    TableConstraint,
 };
 use querent_catalog::{
-    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableName, TableSource, is_wider_type,
+    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableInfo, TableKind, TableName, TableSource, UniqueKey,
+    is_wider_type,
 };
 
-use super::column_defaults::{check_value, stored_default};
+use super::column_defaults::{check_value, stored_default, uuid_default};
+use super::foreign_keys::{NewTableKeys, check_foreign_key, primary_key, resolve_foreign_keys};
 use super::json_columns::is_json_type;
 use super::row_statements::require_managed;
 use super::sort_orders::{order_text, sort_keys};
+use super::sql_types::{is_uuid_type, refused_constraint};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
+use super::unique_keys::{resolve_unique_keys, written_key};
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::type_names::sql_name;
 
 const OPERATIONS: &str = "there are ADD COLUMN name type [DEFAULT value], DROP COLUMN name, RENAME COLUMN name TO name, \
-    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL; \
-    keys are given in CREATE TABLE";
+    RENAME TO name, SET SORTED BY (columns), RESET SORTED BY, ADD [CONSTRAINT name] PRIMARY KEY / UNIQUE / FOREIGN KEY, and ALTER COLUMN name with TYPE type, SET DEFAULT, DROP DEFAULT, SET NOT NULL and DROP NOT NULL";
 
 impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.
@@ -50,7 +54,10 @@ impl StatementPlanner<'_> {
         let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
         match found {
             Some(found) => {
-                require_managed("ALTER TABLE", &found)?;
+                let is_rename = matches!(operation, AlterTableOperation::RenameTable { .. });
+                if found.info.kind != TableKind::View || !is_rename {
+                    require_managed("ALTER TABLE", &found)?;
+                }
                 let alteration = self.alteration(operation, &found).await?;
                 let nulls = match &alteration {
                     TableAlteration::SetNotNull { column, .. } => Some(self.nulls(&found.info.name, column).await?),
@@ -76,9 +83,13 @@ impl StatementPlanner<'_> {
                 if column_position.is_some() {
                     return Err(unsupported("FIRST and AFTER of a new column", "a new column is the last one"));
                 }
-                let is_json = is_json_type(&column_def.data_type);
+                let (is_json, is_uuid) = (is_json_type(&column_def.data_type), is_uuid_type(&column_def.data_type));
                 let (field, default) = self.new_column(&column_def).await?;
-                TableAlteration::AddColumn { field, is_json, default, if_missing: if_not_exists }
+                let default = match default {
+                    Some(text) if is_uuid => Some(uuid_default(&text, field.name())?),
+                    default => default,
+                };
+                TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing: if_not_exists }
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior: _ } => {
                 let Ok([column]) = <[Ident; 1]>::try_from(column_names) else {
@@ -96,6 +107,9 @@ impl StatementPlanner<'_> {
                 let Some(column) = found else { return Err(unsupported("this form of ALTER COLUMN", OPERATIONS)) };
                 self.altered_column(column, op, table).await?
             }
+            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+                self.added_key(constraint, &table.info).await?
+            }
             AlterTableOperation::SetTblProperties { table_properties } if order_text(&table_properties).is_some() => {
                 let columns = table.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
                 let text = order_text(&table_properties).unwrap_or_default();
@@ -107,6 +121,33 @@ impl StatementPlanner<'_> {
             } => TableAlteration::RenameTable { to: bare_name(&name)? },
             other => return Err(unsupported(&format!("ALTER TABLE ... {other}"), OPERATIONS)),
         })
+    }
+
+    /// Returns a key that is recorded with a table, as one of CREATE TABLE is.
+    async fn added_key(&self, constraint: TableConstraint, table: &TableInfo) -> Result<TableAlteration> {
+        let schema = table.arrow_schema();
+        if let TableConstraint::ForeignKey(key) = constraint {
+            check_foreign_key(&key)?;
+            let primary = primary_key(self.catalog, self.who, &table.name).await?;
+            let primary = primary.map(|columns| UniqueKey { name: None, is_primary: true, columns });
+            let own = NewTableKeys { name: &table.name, schema: &schema, keys: primary.as_slice() };
+            let keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, vec![key]).await?;
+            let key = keys.into_iter().next();
+            return key
+                .map(|key| TableAlteration::AddForeignKey { key })
+                .ok_or_else(|| EngineError::Internal("a foreign key is lost".into()));
+        }
+        let Some(written) = written_key(&constraint)? else { return Err(refused_constraint(&constraint)) };
+        let keys = resolve_unique_keys(vec![written], &table.name.table, &schema)?;
+        let Some(key) = keys.into_iter().next() else { return Err(EngineError::Internal("a key is lost".into())) };
+        let is_nullable = |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name);
+        if let Some(column) = table.columns.iter().find(is_nullable).filter(|_| key.is_primary) {
+            return Err(unsupported(
+                &format!("a primary key with column `{}`, which may hold nulls,", column.name),
+                &format!("write ALTER TABLE t ALTER COLUMN {} SET NOT NULL first", quote_identifier(&column.name)),
+            ));
+        }
+        Ok(TableAlteration::AddKey { key })
     }
 
     async fn altered_column(
@@ -129,12 +170,24 @@ impl StatementPlanner<'_> {
                 let default = stored_default(&value)?;
                 if let Some(ColumnDefault::Literal(text)) = &default {
                     check_value(text, &Field::new(&column, known.data_type.clone(), true))?;
+                    if known.is_uuid {
+                        uuid_default(text, &column)?;
+                    }
                 }
                 TableAlteration::SetDefault { column, default }
             }
             AlterColumnOperation::SetDataType { data_type, using: None, had_set: _ } => {
-                let is_json = is_json_type(&data_type);
+                let (is_json, is_uuid) = (is_json_type(&data_type), is_uuid_type(&data_type));
                 let (field, _) = self.new_column(&column_of(data_type)).await?;
+                if is_uuid != known.is_uuid {
+                    let (name, to) = (quote_identifier(&column), if is_uuid { "UUID" } else { "VARCHAR" });
+                    return Err(unsupported(
+                        &format!("changing column `{column}` to or from UUID"),
+                        &format!(
+                            "write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (CAST({name} AS {to}) AS {name}) FROM t"
+                        ),
+                    ));
+                }
                 if is_json != known.is_json && is_text(field.data_type()) && is_text(&known.data_type) {
                     return Ok(TableAlteration::SetJson { column, is_json });
                 }

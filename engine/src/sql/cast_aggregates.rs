@@ -1,15 +1,17 @@
-//! Aggregates and windows of one SELECT that differ in a cast only: `min(a), min(CAST(a AS DOUBLE))`. The planner calls both what it
-//! calls a column without the cast, so the arguments of the later ones get a name of their own.
+//! Aggregates and windows of one SELECT that differ in a cast only, and groups: `min(a), min(CAST(a AS DOUBLE))`, `GROUP BY
+//! CAST(a AS DATE), a`. The planner calls both what it calls a column without the cast, so the arguments of the later ones, and the
+//! groups with a cast, get a name of their own.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Select, VisitMut, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value, VisitMut,
+    VisitorMut,
 };
 
 use super::function_forms::is_aggregate;
 use super::shorthand::{call, taken};
-use super::syntax::change_own_exprs;
+use super::syntax::{any_expr, change_own_exprs};
 
 /// The aggregates of a SELECT before one: without their casts, as they are written, and how often their argument is renamed.
 type SeenAggregates = Vec<(String, String, usize)>;
@@ -23,6 +25,89 @@ pub(super) fn tell_casts_apart(select: &mut Select) {
     if let Some(having) = &mut select.having {
         change_own_exprs(having, |part| tell_apart(part, &mut seen));
     }
+}
+
+/// Tells groups of a SELECT apart that differ in a cast only.
+pub(super) fn tell_groups_apart(select: &mut Select) {
+    let groups: Vec<&Expr> = match &select.group_by {
+        GroupByExpr::Expressions(groups, _) => {
+            groups.iter().map(|group| meant_group(group, &select.projection)).collect()
+        }
+        GroupByExpr::All(_) => {
+            select.projection.iter().filter_map(item_expr).filter(|item| !aggregates(item)).collect()
+        }
+    };
+    if groups.len() < 2 {
+        return;
+    }
+    let groups: Vec<(String, String)> = groups.into_iter().map(|group| (lower(group), without_casts(group))).collect();
+    let mut renamed: Vec<(&str, usize)> = Vec::new();
+    for (at, (text, bare)) in groups.iter().enumerate() {
+        let is_another = |(other, own): &&(String, String)| own == bare && other != text;
+        let is_alone = !groups.iter().any(|group| is_another(&group));
+        if text == bare || is_alone || renamed.iter().any(|(known, _)| known == text) {
+            continue;
+        }
+        // As many names as there are others before it; one without a cast keeps its own.
+        let before = groups[..at].iter().filter(is_another).count();
+        let is_bare_behind = groups[at..].iter().any(|(other, _)| other == bare);
+        renamed.push((text.as_str(), before + usize::from(is_bare_behind)));
+    }
+    renamed.retain(|(_, times)| *times > 0);
+    if renamed.is_empty() {
+        return;
+    }
+    let rename = |expr: &mut Expr| {
+        let text = lower(expr);
+        if let Some((_, times)) = renamed.iter().find(|(known, _)| *known == text) {
+            for _ in 0..*times {
+                *expr = call("coalesce", vec![taken(expr)]);
+            }
+        }
+    };
+    change_own_exprs(&mut select.projection, rename);
+    change_own_exprs(&mut select.group_by, rename);
+    change_own_exprs(&mut select.having, rename);
+    change_own_exprs(&mut select.qualify, rename);
+}
+
+/// Returns the expression that a group is: a place in the select list, an alias or the expression itself.
+fn meant_group<'e>(group: &'e Expr, items: &'e [SelectItem]) -> &'e Expr {
+    let item = match group {
+        Expr::Value(value) => match &value.value {
+            Value::Number(place, _) => place.parse::<usize>().ok().and_then(|place| items.get(place.checked_sub(1)?)),
+            _ => None,
+        },
+        Expr::Identifier(name) => items.iter().find(
+            |item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value.eq_ignore_ascii_case(&name.value)),
+        ),
+        _ => None,
+    };
+    item.and_then(item_expr).unwrap_or(group)
+}
+
+fn item_expr(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+fn aggregates(expr: &Expr) -> bool {
+    any_expr(expr, |part| match part {
+        Expr::Function(function) => is_aggregate(&function.name.to_string().to_lowercase()),
+        _ => false,
+    })
+}
+
+fn lower(expr: &Expr) -> String {
+    expr.to_string().to_lowercase()
+}
+
+fn without_casts(expr: &Expr) -> String {
+    let mut bare = expr.clone();
+    let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
+    lower(&bare)
 }
 
 fn tell_apart(expr: &mut Expr, seen: &mut SeenAggregates) {

@@ -1,14 +1,15 @@
 //! `DEFAULT`: taken from CREATE TABLE, and written out where INSERT, UPDATE and MERGE leave a column out or say `DEFAULT`.
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, ColumnOptionDef, CreateTable, Expr, FunctionArguments, Ident, Insert, ObjectName, ObjectNamePart,
-    Parens, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableObject, UnaryOperator, Value, Values, WildcardAdditionalOptions,
+    CastKind, ColumnOption, ColumnOptionDef, CreateTable, DataType, ExactNumberInfo, Expr, FunctionArguments, Ident,
+    Insert, ObjectName, ObjectNamePart, Parens, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, TableObject, UnaryOperator, Value, Values,
+    WildcardAdditionalOptions,
 };
 use querent_catalog::{ColumnDefault, ColumnInfo};
 
@@ -19,11 +20,13 @@ use super::shorthand::{plain, query_of, select_star, taken, text};
 use super::statement::StatementPlanner;
 use super::syntax::folded_name;
 use crate::error::{EngineError, Result};
+use crate::functions::{no_uuid, uuid_text};
 use crate::identifiers::{quote_identifier, same_name};
 use crate::type_names::sql_name;
 
 /// The functions that a default may call: without arguments, and known to DuckDB by the same name.
-const FUNCTIONS: [&str; 5] = ["now", "current_timestamp", "current_date", "uuid", "gen_random_uuid"];
+const FUNCTIONS: [&str; 6] =
+    ["now", "current_timestamp", "current_date", "uuid", "gen_random_uuid", "get_current_timestamp"];
 
 /// What the rows of an INSERT are called where defaults stand beside them.
 const ROWS: &str = "__querent_inserted";
@@ -51,6 +54,14 @@ pub(super) fn stored_default(expr: &Expr) -> Result<Option<ColumnDefault>> {
     let literal = |text: &str| Ok(Some(ColumnDefault::Literal(text.to_owned())));
     match expr {
         Expr::Nested(inner) => stored_default(inner),
+        // As dumps of PostgreSQL and DuckDB have them: a value with its type.
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
+            match stored_default(inner)? {
+                None => Ok(None),
+                Some(ColumnDefault::Literal(text)) if is_kept_by(&text, data_type) => literal(&text),
+                Some(_) => Err(no_default(expr)),
+            }
+        }
         Expr::Value(value) => match &value.value {
             Value::Null => Ok(None),
             Value::Number(digits, _) => literal(digits),
@@ -89,6 +100,43 @@ pub(super) fn stored_default(expr: &Expr) -> Result<Option<ColumnDefault>> {
     }
 }
 
+/// Returns whether a value, as text, stays what it is as one of a type.
+fn is_kept_by(text: &str, data_type: &DataType) -> bool {
+    use DataType as Sql;
+
+    match data_type {
+        Sql::Text
+        | Sql::String(_)
+        | Sql::JSON
+        | Sql::JSONB
+        | Sql::Uuid
+        | Sql::Varchar(None)
+        | Sql::CharacterVarying(None)
+        | Sql::Date
+        | Sql::Boolean
+        | Sql::Bool
+        | Sql::Timestamp(None, _)
+        | Sql::Time(None, _)
+        | Sql::Numeric(ExactNumberInfo::None)
+        | Sql::Double(ExactNumberInfo::None)
+        | Sql::DoublePrecision
+        | Sql::Float8 => true,
+        Sql::SmallInt(None)
+        | Sql::Int(None)
+        | Sql::Integer(None)
+        | Sql::BigInt(None)
+        | Sql::Int2(None)
+        | Sql::Int4(None)
+        | Sql::Int8(None) => text.parse::<i64>().is_ok(),
+        Sql::Numeric(ExactNumberInfo::PrecisionAndScale(_, scale))
+        | Sql::Decimal(ExactNumberInfo::PrecisionAndScale(_, scale)) => {
+            let digits = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            text.parse::<f64>().is_ok() && i64::try_from(digits).is_ok_and(|digits| digits <= *scale)
+        }
+        _ => false,
+    }
+}
+
 fn no_default(expr: &Expr) -> EngineError {
     EngineError::Unsupported {
         what: format!("`DEFAULT {expr}`"),
@@ -96,13 +144,22 @@ fn no_default(expr: &Expr) -> EngineError {
     }
 }
 
-/// Refuses defaults that are no values of their columns. Errors: `invalid_value`.
-pub(super) fn check_defaults(defaults: &[(String, ColumnDefault)], schema: &Schema) -> Result<()> {
+/// Refuses defaults that are no values of their columns, of which `uuids` hold UUIDs. Errors: `invalid_value`.
+pub(super) fn check_defaults(defaults: &[(String, ColumnDefault)], schema: &Schema, uuids: &[String]) -> Result<()> {
     for (name, default) in defaults {
         let (ColumnDefault::Literal(text), Ok(field)) = (default, schema.field_with_name(name)) else { continue };
         check_value(text, field)?;
+        if uuids.contains(name) {
+            uuid_default(text, name)?;
+        }
     }
     Ok(())
+}
+
+/// Returns the default of a column of UUIDs as it is stored. Errors: `invalid_value`.
+pub(super) fn uuid_default(text: &str, column: &str) -> Result<String> {
+    let message = || format!("the default of column `{column}`: {}", no_uuid(text));
+    uuid_text(text).ok_or_else(|| EngineError::InvalidValue { message: message() })
 }
 
 /// Refuses a default that is no value of its column. Errors: `invalid_value`.
@@ -144,7 +201,11 @@ pub(crate) fn default_value(column: &ColumnInfo) -> Result<Expr> {
 pub(super) fn column_clause(column: &ColumnInfo) -> String {
     let required = if column.nullable { "" } else { " NOT NULL" };
     let default = column.default.as_ref().map(|default| format!(" DEFAULT {}", default.to_sql())).unwrap_or_default();
-    let sql_type = if column.is_json { "JSON".to_owned() } else { sql_name(&column.data_type) };
+    let sql_type = match (column.is_json, column.is_uuid) {
+        (true, _) => "JSON".to_owned(),
+        (_, true) => "UUID".to_owned(),
+        _ => sql_name(&column.data_type),
+    };
     format!("{} {sql_type}{required}{default}", quote_identifier(&column.name))
 }
 
@@ -195,7 +256,7 @@ impl StatementPlanner<'_> {
         if let Some(SetExpr::Values(values)) = insert.source.as_deref_mut().map(|source| source.body.as_mut()) {
             for row in &mut values.rows {
                 for (value, data_type) in row.content.iter_mut().zip(&types) {
-                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, DataType::Struct(_))) {
+                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, ArrowType::Struct(_))) {
                         *value = as_written(data_type, taken(value));
                     }
                 }
@@ -273,6 +334,7 @@ impl StatementPlanner<'_> {
             name: field.name().clone(),
             data_type: field.data_type().clone(),
             is_json: false,
+            is_uuid: false,
             nullable: field.is_nullable(),
             comment: None,
             default: None,

@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, OrderByKind, SelectItem, SetExpr, StructField, TypedString,
-    UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, ObjectName, ObjectNamePart, OrderByKind, SelectItem, SetExpr,
+    StructField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::collations::is_comparison;
@@ -11,10 +11,12 @@ use super::function_forms::parsed_form;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
+use super::sql_types::{is_uuid_type, refuse_inner_uuids};
 use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window, with_order_of_window};
 use crate::error::{EngineError, Result};
-use crate::functions::with_units;
+use crate::functions::{TO_UUID, TRY_TO_UUID, with_units};
+use crate::identifiers::same_name;
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
 pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
@@ -58,8 +60,17 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let is_negated = name == marks::NOT_GLOB || name == marks::NOT_IN_LIST;
             *expr = not_if(is_negated, written);
         }
+        Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, expr: operand, data_type, .. } => {
+            refuse_inner_uuids(data_type)?;
+            if is_uuid_type(data_type) {
+                *expr = call(TRY_TO_UUID, vec![typed_parameter(taken(operand))]);
+            }
+        }
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {
+            refuse_inner_uuids(data_type)?;
+            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
+                _ if is_uuid => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 DataType::Interval { .. } => {
@@ -74,10 +85,13 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 }
                 _ => return Ok(()),
             };
-            *expr = call(function, vec![taken(operand)]);
+            let operand = taken(operand);
+            *expr = call(function, vec![if is_uuid { typed_parameter(operand) } else { operand }]);
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
+                _ if is_uuid => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 _ => return Ok(()),
@@ -161,6 +175,7 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             *expr = Expr::Nested(Box::new(part));
         }
         Expr::Function(function) => {
+            without_pg_catalog(&mut function.name);
             if let Some(ordered) = with_order_of_window(function) {
                 *function = ordered;
             }
@@ -175,6 +190,28 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns what becomes a UUID; of a parameter it is said that it is text.
+fn typed_parameter(operand: Expr) -> Expr {
+    if !matches!(operand, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. })) {
+        return operand;
+    }
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: DataType::Varchar(None),
+        array: false,
+        format: None,
+    }
+}
+
+/// PostgreSQL's dumps and clients call its own functions by their schema.
+fn without_pg_catalog(name: &mut ObjectName) {
+    let is_own = |part: &ObjectNamePart| part.as_ident().is_some_and(|part| same_name(&part.value, "pg_catalog"));
+    if name.0.len() == 2 && name.0.first().is_some_and(is_own) {
+        name.0.remove(0);
+    }
 }
 
 /// Returns whether what ANY looks through is a list in which a null may be. Of a parameter that is not looked into.

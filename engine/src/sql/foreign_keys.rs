@@ -41,24 +41,27 @@ pub(super) fn take_foreign_keys(table: &mut CreateTable) -> Result<Vec<ForeignKe
         TableConstraint::ForeignKey(key) => Some(key),
         _ => None,
     }));
-    for key in &taken {
-        let acts = |action: &Option<ReferentialAction>| !matches!(action, None | Some(ReferentialAction::NoAction));
-        let asks_more = acts(&key.on_delete)
-            || acts(&key.on_update)
-            || !matches!(key.match_kind, None | Some(ConstraintReferenceMatchKind::Simple))
-            || key.index_name.is_some();
-        if asks_more {
-            return Err(EngineError::Unsupported {
-                what: format!("`{key}`"),
-                hint: "write REFERENCES table (columns) alone; it is recorded and not enforced".into(),
-            });
-        }
-        check_characteristics(key, key.characteristics.as_ref())?;
-    }
+    taken.iter().try_for_each(check_foreign_key)?;
     Ok(taken)
 }
 
-/// The table that a statement creates.
+/// Errors: `unsupported` for what only enforcement could honour.
+pub(super) fn check_foreign_key(key: &ForeignKeyConstraint) -> Result<()> {
+    let acts = |action: &Option<ReferentialAction>| !matches!(action, None | Some(ReferentialAction::NoAction));
+    let asks_more = acts(&key.on_delete)
+        || acts(&key.on_update)
+        || !matches!(key.match_kind, None | Some(ConstraintReferenceMatchKind::Simple))
+        || key.index_name.is_some();
+    if asks_more {
+        return Err(EngineError::Unsupported {
+            what: format!("`{key}`"),
+            hint: "write REFERENCES table (columns) alone; it is recorded and not enforced".into(),
+        });
+    }
+    check_characteristics(key, key.characteristics.as_ref())
+}
+
+/// The table that a statement creates, or adds a key to.
 pub(super) struct NewTableKeys<'a> {
     pub(super) name: &'a TableName,
     pub(super) schema: &'a Schema,

@@ -1,21 +1,71 @@
-//! Which columns hold JSON. To SQL they are text; KQL reads them as dynamic values. A column holds JSON where CREATE
-//! TABLE says so, where a call that makes JSON made it, and where a query takes it as it is from a column that does.
+//! Which columns of text hold JSON, and which UUIDs. To SQL they are text; KQL reads the first as dynamic values, and what is
+//! written to the others is checked. A column holds one of them where CREATE TABLE says so, where a call that makes it made it, and
+//! where a query takes it as it is from a column that does.
 
 use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, TableScan, TableSource};
 use datafusion::sql::sqlparser::ast;
+use querent_catalog::ColumnInfo;
 
 use super::catalog_table::CatalogTable;
 use super::function_forms::makes_json;
+use super::sql_types::is_uuid_type;
 use super::syntax::folded_name;
+use crate::functions::{TO_UUID, TRY_TO_UUID};
 
-/// Returns the columns whose type is JSON; `None` where the statement's query says what the columns are.
-pub(super) fn declared_json(table: &ast::CreateTable) -> Option<Vec<String>> {
-    let is_json = |column: &&ast::ColumnDef| is_json_type(&column.data_type);
-    let declared = table.columns.iter().filter(is_json).map(|column| folded_name(&column.name));
-    (!table.columns.is_empty()).then(|| declared.collect())
+/// What a column of text holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TextKind {
+    Json,
+    Uuid,
+}
+
+impl TextKind {
+    fn is_held_by(self, column: &ColumnInfo) -> bool {
+        match self {
+            Self::Json => column.is_json,
+            Self::Uuid => column.is_uuid,
+        }
+    }
+
+    fn is_made_by(self, function: &str) -> bool {
+        match self {
+            Self::Json => makes_json(function),
+            Self::Uuid => matches!(function, TO_UUID | TRY_TO_UUID | "uuid"),
+        }
+    }
+}
+
+/// The names of columns of text that hold something.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TextColumns {
+    /// Those with JSON.
+    pub(crate) json: Vec<String>,
+    /// Those with UUIDs.
+    pub(crate) uuids: Vec<String>,
+}
+
+impl TextColumns {
+    /// Returns the columns that CREATE TABLE declares; `None` where the statement's query says what the columns are.
+    pub(super) fn declared(table: &ast::CreateTable) -> Option<Self> {
+        let of_type = |is_it: fn(&ast::DataType) -> bool| -> Vec<String> {
+            let columns = table.columns.iter().filter(|column| is_it(&column.data_type));
+            columns.map(|column| folded_name(&column.name)).collect()
+        };
+        (!table.columns.is_empty()).then(|| Self { json: of_type(is_json_type), uuids: of_type(is_uuid_type) })
+    }
+
+    /// Returns those of a plan's columns.
+    pub(super) fn of_plan(plan: &LogicalPlan) -> Self {
+        Self { json: columns_of(plan, TextKind::Json), uuids: columns_of(plan, TextKind::Uuid) }
+    }
+
+    /// Returns those of a table or of a view.
+    pub(crate) fn behind(source: &Arc<dyn TableSource>) -> Self {
+        Self { json: columns_behind(source, TextKind::Json), uuids: columns_behind(source, TextKind::Uuid) }
+    }
 }
 
 /// Whether a type is JSON.
@@ -23,45 +73,56 @@ pub(super) fn is_json_type(data_type: &ast::DataType) -> bool {
     matches!(data_type, ast::DataType::JSON | ast::DataType::JSONB)
 }
 
-/// Returns the columns of a plan that hold JSON.
-pub(crate) fn json_columns(plan: &LogicalPlan) -> Vec<String> {
+fn columns_of(plan: &LogicalPlan, kind: TextKind) -> Vec<String> {
     let fields = plan.schema().fields().iter().enumerate();
-    fields.filter(|(index, _)| is_json(plan, *index)).map(|(_, field)| field.name().clone()).collect()
+    fields.filter(|(index, _)| holds(plan, *index, kind)).map(|(_, field)| field.name().clone()).collect()
 }
 
-/// Returns the columns of a table or of a view that hold JSON.
-pub(crate) fn json_columns_behind(source: &Arc<dyn TableSource>) -> Vec<String> {
+fn columns_behind(source: &Arc<dyn TableSource>, kind: TextKind) -> Vec<String> {
     match (source.get_logical_plan(), CatalogTable::resolved_behind(source)) {
-        (_, Some(table)) if table.info.columns.iter().any(|column| column.is_json) => {
-            let columns = table.info.columns.iter().filter(|column| column.is_json);
+        (_, Some(table)) if table.info.columns.iter().any(|column| kind.is_held_by(column)) => {
+            let columns = table.info.columns.iter().filter(|column| kind.is_held_by(column));
             columns.map(|column| column.name.clone()).collect()
         }
-        (Some(plan), _) => json_columns(&plan),
+        (Some(plan), _) => columns_of(&plan, kind),
         (None, _) => Vec::new(),
     }
 }
 
-fn is_json(plan: &LogicalPlan, mut index: usize) -> bool {
+/// Returns whether a value is known to be of a kind, by the plans that it is computed over.
+pub(super) fn is_of_kind(expr: &Expr, inputs: &[&LogicalPlan], kind: TextKind) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_of_kind(&alias.expr, inputs, kind),
+        Expr::Column(column) => inputs.iter().any(|input| match index_of(column, input) {
+            Some(index) => holds(input, index, kind),
+            None => false,
+        }),
+        Expr::ScalarFunction(call) => kind.is_made_by(call.func.name()),
+        _ => false,
+    }
+}
+
+fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
     let mut plan = plan;
     loop {
         plan = match plan {
             LogicalPlan::Projection(projection) => {
-                match projection.expr.get(index).and_then(|expr| source_of(expr, &projection.input)) {
-                    Some(JsonSource::Column(below)) => {
+                match projection.expr.get(index).and_then(|expr| source_of(expr, &projection.input, kind)) {
+                    Some(TextSource::Column(below)) => {
                         index = below;
                         projection.input.as_ref()
                     }
-                    Some(JsonSource::Call) => return true,
+                    Some(TextSource::Call) => return true,
                     None => return false,
                 }
             }
             LogicalPlan::Aggregate(aggregate) => {
-                match aggregate.group_expr.get(index).and_then(|expr| source_of(expr, &aggregate.input)) {
-                    Some(JsonSource::Column(below)) => {
+                match aggregate.group_expr.get(index).and_then(|expr| source_of(expr, &aggregate.input, kind)) {
+                    Some(TextSource::Column(below)) => {
                         index = below;
                         aggregate.input.as_ref()
                     }
-                    Some(JsonSource::Call) => return true,
+                    Some(TextSource::Call) => return true,
                     None => return false,
                 }
             }
@@ -84,25 +145,25 @@ fn is_json(plan: &LogicalPlan, mut index: usize) -> bool {
                     JoinType::LeftMark | JoinType::RightMark => return false,
                 }
             }
-            LogicalPlan::Union(union) => return union.inputs.iter().all(|input| is_json(input, index)),
-            LogicalPlan::TableScan(scan) => return is_scanned_json(scan, index),
+            LogicalPlan::Union(union) => return union.inputs.iter().all(|input| holds(input, index, kind)),
+            LogicalPlan::TableScan(scan) => return is_scanned(scan, index, kind),
             _ => return false,
         };
     }
 }
 
-enum JsonSource {
+enum TextSource {
     /// The column at this index of the plan below.
     Column(usize),
-    /// A call that makes JSON.
+    /// A call that makes it.
     Call,
 }
 
-fn source_of(expr: &Expr, input: &LogicalPlan) -> Option<JsonSource> {
+fn source_of(expr: &Expr, input: &LogicalPlan, kind: TextKind) -> Option<TextSource> {
     match expr {
-        Expr::Alias(alias) => source_of(&alias.expr, input),
-        Expr::Column(column) => index_of(column, input).map(JsonSource::Column),
-        Expr::ScalarFunction(call) => makes_json(call.func.name()).then_some(JsonSource::Call),
+        Expr::Alias(alias) => source_of(&alias.expr, input, kind),
+        Expr::Column(column) => index_of(column, input).map(TextSource::Column),
+        Expr::ScalarFunction(call) => kind.is_made_by(call.func.name()).then_some(TextSource::Call),
         _ => None,
     }
 }
@@ -111,11 +172,11 @@ fn index_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
     input.schema().maybe_index_of_column(column)
 }
 
-fn is_scanned_json(scan: &TableScan, index: usize) -> bool {
+fn is_scanned(scan: &TableScan, index: usize, kind: TextKind) -> bool {
     let stored = scan.projection.as_ref().map_or(Some(index), |projection| projection.get(index).copied());
     let Some(stored) = stored else { return false };
     match CatalogTable::resolved_behind(&scan.source) {
-        Some(table) => table.info.columns.get(stored).is_some_and(|column| column.is_json),
-        None => scan.source.get_logical_plan().is_some_and(|plan| is_json(&plan, stored)),
+        Some(table) => table.info.columns.get(stored).is_some_and(|column| kind.is_held_by(column)),
+        None => scan.source.get_logical_plan().is_some_and(|plan| holds(&plan, stored, kind)),
     }
 }

@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::accepted::has_limit;
-use super::cast_aggregates::tell_casts_apart;
+use super::cast_aggregates::{tell_casts_apart, tell_groups_apart};
 use super::collations::{write_out_collations, write_out_order};
 use super::column_names::{WrittenColumn, name_columns, names_in_order, written_columns};
 use super::expression_forms::{write_out_form, write_out_patterns};
@@ -151,6 +151,7 @@ impl VisitorMut for ShorthandWriter {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
         let columns = self.columns.pop().unwrap_or_default();
         tell_casts_apart(select);
+        tell_groups_apart(select);
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 write_out_predicates(expr);

@@ -11,8 +11,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
     self, ArrayElemTypeDef, BinaryLength, ColumnOption, CreateTable, ExactNumberInfo, ObjectNamePart, StructField,
-    TimezoneInfo, TypedString, Value, ValueWithSpan,
+    TableConstraint, TimezoneInfo, TypedString, Value, ValueWithSpan,
 };
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::EngineError;
 use crate::functions::map_type;
@@ -28,6 +29,9 @@ const MAX_DECIMAL_DIGITS: u64 = 76;
 
 /// The digits of a HUGEINT, which is a decimal here.
 const MAX_HUGE_DIGITS: u8 = 38;
+
+/// DuckDB's other name of UUID.
+const GUID: &str = "guid";
 
 /// What stands for a type of bits.
 const BITS: &str = "write a BIGINT with & | << >>, or a text of 0 and 1";
@@ -72,12 +76,19 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         | Sql::MediumText
         | Sql::LongText
         | Sql::JSON
-        | Sql::JSONB => DataType::Utf8View,
+        | Sql::JSONB
+        // What is cast to it, or written to a column of it, is checked.
+        | Sql::Uuid => DataType::Utf8View,
         Sql::Float(ExactNumberInfo::Precision(digits)) => match digits {
             1..=24 => DataType::Float32,
             25..=53 => DataType::Float64,
             _ => return Err(no_such_precision(sql_type, "1 to 53 binary digits")),
         },
+        // MySQL's, of which the planner drops what it rounds to.
+        Sql::Float(ExactNumberInfo::PrecisionAndScale(..))
+        | Sql::Double(ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)) => {
+            return Err(no_such_type(sql_type, "write DOUBLE, or DECIMAL(p, s), which rounds"));
+        }
         Sql::Dec(info) => decimal(sql_type, info)?,
         Sql::Numeric(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)))
         | Sql::Decimal(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..))) => {
@@ -98,7 +109,6 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         Sql::Bit(_) | Sql::BitVarying(_) | Sql::VarBit(_) => {
             return Err(no_such_type(sql_type, BITS));
         }
-        Sql::Uuid => return Err(no_such_type(sql_type, "write VARCHAR, as what uuid() makes is")),
         Sql::Time(_, _) => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
         Sql::Enum(_, _) => return Err(no_such_type(sql_type, "write VARCHAR")),
         Sql::Map(key, value) => map_type(inner_type(key)?, inner_type(value)?),
@@ -163,13 +173,12 @@ fn named_type(sql_type: &ast::DataType, name: &[ObjectNamePart]) -> Result<Optio
         "short" => return Ok(Some(DataType::Int16)),
         "long" => return Ok(Some(DataType::Int64)),
         "logical" => return Ok(Some(DataType::Boolean)),
-        "bpchar" => return Ok(Some(DataType::Utf8View)),
+        "bpchar" | GUID => return Ok(Some(DataType::Utf8View)),
         "uinteger" => return Ok(Some(DataType::UInt32)),
         "time_ns" => return Err(no_such_type(sql_type, "write TIME(9)")),
         "timetz" => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
         "bignum" | "varint" => return Err(no_such_type(sql_type, "write DECIMAL(76, 0)")),
         "bitstring" => return Err(no_such_type(sql_type, BITS)),
-        "guid" => return Err(no_such_type(sql_type, "write VARCHAR, as what uuid() makes is")),
         _ => return Ok(None),
     };
     Ok(Some(DataType::Timestamp(unit, None)))
@@ -217,32 +226,118 @@ fn has_zone(zone: &TimezoneInfo) -> bool {
     matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)
 }
 
-/// Refuses options that a managed table cannot hold, rather than ignore them. Errors: `unsupported`.
-pub(super) fn check_column_options(table: &CreateTable) -> crate::error::Result<()> {
+/// Refuses options and types that a managed table cannot hold, rather than ignore them. Errors: `unsupported`.
+pub(super) fn check_columns(table: &CreateTable) -> crate::error::Result<()> {
+    check_column_options(table)?;
+    check_column_types(table)
+}
+
+fn check_column_options(table: &CreateTable) -> crate::error::Result<()> {
     for column in &table.columns {
         for option in &column.options {
             if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
                 return Err(EngineError::Unsupported {
                     what: format!("`{}` on column `{}`", option.option, column.name.value),
-                    hint: "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN"
-                        .into(),
+                    hint: instead_of_option(&option.option).into(),
                 });
             }
         }
     }
     if let Some(constraint) = table.constraints.first() {
-        return Err(EngineError::Unsupported {
-            what: format!("`{constraint}`"),
-            hint: "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced".into(),
-        });
+        return Err(refused_constraint(constraint));
     }
     Ok(())
 }
 
+/// What stands for a condition that nothing would keep.
+const INSTEAD_OF_CHECK: &str = "leave it out, and look for rows that break it: SELECT * FROM t WHERE NOT (condition); or put the \
+    condition into the query that inserts";
+
+/// Returns the error of a constraint of a table that is none of its keys.
+pub(super) fn refused_constraint(constraint: &TableConstraint) -> EngineError {
+    let hint = match constraint {
+        TableConstraint::Check(_) => INSTEAD_OF_CHECK,
+        TableConstraint::Index(_) | TableConstraint::FulltextOrSpatial(_) => {
+            "leave it out: tables have no indexes, and are pruned by their statistics"
+        }
+        _ => "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced",
+    };
+    EngineError::Unsupported { what: format!("`{constraint}`"), hint: hint.into() }
+}
+
+/// Returns what to write in the place of an option of a column.
+fn instead_of_option(option: &ColumnOption) -> &'static str {
+    const NUMBERED: &str = "leave it out, and number rows where they are inserted with row_number() OVER () + (SELECT \
+        coalesce(max(id), 0) FROM t); or write UUID DEFAULT uuid()";
+    match option {
+        ColumnOption::Check(_) => INSTEAD_OF_CHECK,
+        ColumnOption::Identity(_) | ColumnOption::Generated { generation_expr: None, .. } => NUMBERED,
+        ColumnOption::Generated { .. } => {
+            "leave the column out, and compute it in a view: CREATE VIEW v AS SELECT *, expression AS name FROM t"
+        }
+        ColumnOption::DialectSpecific(tokens) if tokens.iter().any(numbers_rows) => NUMBERED,
+        ColumnOption::Collation(_) => "leave it out; write COLLATE where texts are compared or sorted",
+        ColumnOption::Comment(_) => "leave it out, and write COMMENT ON COLUMN table.column IS 'text' afterwards",
+        ColumnOption::OnUpdate(_) => "leave it out, and set the column in each UPDATE",
+        _ => "columns take a type, NULL or NOT NULL, DEFAULT, and keys; comments are set with COMMENT ON COLUMN",
+    }
+}
+
+fn numbers_rows(token: &Token) -> bool {
+    let text = token.to_string();
+    ["AUTO_INCREMENT", "AUTOINCREMENT"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Returns whether a type is UUID.
+pub(super) fn is_uuid_type(data_type: &ast::DataType) -> bool {
+    match data_type {
+        ast::DataType::Uuid => true,
+        ast::DataType::Custom(name, _) => {
+            matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value.eq_ignore_ascii_case(GUID))
+        }
+        _ => false,
+    }
+}
+
+/// Refuses UUIDs inside of other types, where nothing would check them. Errors: `unsupported`.
+pub(super) fn refuse_inner_uuids(data_type: &ast::DataType) -> crate::error::Result<()> {
+    fn holds_uuid(data_type: &ast::DataType) -> bool {
+        is_uuid_type(data_type) || parts(data_type).into_iter().any(holds_uuid)
+    }
+    match parts(data_type).into_iter().any(holds_uuid) {
+        true => Err(EngineError::Unsupported {
+            what: format!("UUID inside of the type {data_type}"),
+            hint: "write VARCHAR there; list_transform(list, x -> CAST(x AS UUID)) checks the values of a list".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Returns the types of which a type is made.
+fn parts(data_type: &ast::DataType) -> Vec<&ast::DataType> {
+    match data_type {
+        ast::DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => vec![item.as_ref()],
+        ast::DataType::Struct(fields, _) => fields.iter().map(|field| &field.field_type).collect(),
+        ast::DataType::Map(key, value) => vec![key.as_ref(), value.as_ref()],
+        _ => Vec::new(),
+    }
+}
+
 /// Refuses a column of a managed table whose digits the lake cannot hold: its times, and its timestamps with a time zone,
-/// have microseconds. Errors: `unsupported`.
-pub(super) fn check_column_types(table: &CreateTable) -> crate::error::Result<()> {
+/// have microseconds. Refuses UUIDs where nothing would check them. Errors: `unsupported`.
+fn check_column_types(table: &CreateTable) -> crate::error::Result<()> {
     for column in &table.columns {
+        refuse_inner_uuids(&column.data_type)?;
+        if table.temporary && is_uuid_type(&column.data_type) {
+            return Err(EngineError::Unsupported {
+                what: format!("type UUID of column `{}` of a temporary table", column.name.value),
+                hint: "write VARCHAR, and CAST(value AS UUID) where rows are inserted".into(),
+            });
+        }
         let (digits, held) = match &column.data_type {
             ast::DataType::Timestamp(digits, zone) if has_zone(zone) => (*digits, "TIMESTAMP(6) WITH TIME ZONE"),
             ast::DataType::Time(digits, _) => (*digits, "TIME(6)"),

@@ -26,7 +26,7 @@ use super::column_folding::plan_folded;
 use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::inserted_values::{mark_inner_values, number_columns, settle_named_parameters};
-use super::json_columns::{declared_json, json_columns};
+use super::json_columns::TextColumns;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
 use super::relation_folding::fold_relations;
@@ -38,7 +38,7 @@ use super::shorthand::{insert_with, write_out_asof};
 use super::show;
 use super::show_functions;
 use super::sort_orders::{sort_keys, take_sort_order};
-use super::sql_types::{check_column_options, check_column_types};
+use super::sql_types::check_columns;
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
 use super::vector_index_statement::{is_of_vectors, shown_indexes};
@@ -228,8 +228,7 @@ impl StatementPlanner<'_> {
                     let foreign_keys = take_foreign_keys(table)?;
                     let keys = take_unique_keys(table)?;
                     let defaults = take_defaults(table)?;
-                    check_column_options(table)?;
-                    check_column_types(table)?;
+                    check_columns(table)?;
                     Some(TableConstraints {
                         with_rows: table.query.is_some(),
                         // DataFusion's planner has no temporary tables.
@@ -239,7 +238,7 @@ impl StatementPlanner<'_> {
                         defaults,
                         sort_order: take_sort_order(table),
                         not_null: not_null_columns(table),
-                        json: declared_json(table),
+                        texts: TextColumns::declared(table),
                     })
                 }
                 _ => None,
@@ -415,14 +414,15 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, json } =
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, texts } =
             constraints;
+        let texts = texts.unwrap_or_else(|| TextColumns::of_plan(&table.input));
         let name = self.full_name(&table.name)?;
         let schema = table.input.schema().as_arrow();
         let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
         let sort_order = sort_keys(&sort_order.unwrap_or_default(), &columns.collect::<Vec<_>>(), &name.table)?;
         let keys = resolve_unique_keys(keys, &name.table, schema)?;
-        check_defaults(&defaults, schema)?;
+        check_defaults(&defaults, schema, &texts.uuids)?;
         let own = NewTableKeys { name: &name, schema, keys: &keys };
         let foreign_keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, foreign_keys).await?;
         Ok(WriteStatement::CreateTable {
@@ -434,14 +434,14 @@ impl StatementPlanner<'_> {
             foreign_keys,
             defaults,
             sort_order,
-            json: json.unwrap_or_else(|| json_columns(&table.input)),
+            texts,
             input: table.input,
         }
         .into_plan())
     }
 
     fn create_temporary_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
-        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, json: _ } =
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, defaults, sort_order, not_null, texts: _ } =
             constraints;
         if sort_order.is_some() || !keys.is_empty() || !foreign_keys.is_empty() || !defaults.is_empty() {
             return Err(EngineError::Unsupported {
@@ -511,8 +511,8 @@ struct TableConstraints {
     sort_order: Option<String>,
     /// The columns that are declared NOT NULL.
     not_null: Vec<String>,
-    /// The columns whose type is JSON; `None` where the query says what the columns are.
-    json: Option<Vec<String>>,
+    /// The columns whose types are JSON and UUID; `None` where the query says what the columns are.
+    texts: Option<TextColumns>,
 }
 
 fn not_null_columns(table: &ast::CreateTable) -> Vec<String> {

@@ -1,9 +1,10 @@
 //! What SQL says of timestamps and DataFusion's planner does not: a text that is compared with a timestamp is one of
 //! microseconds; and a literal that is no value of the timestamps that it is compared with, since they have fewer digits or a
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
-//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`], [`super::exact_averages`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]),
-//! intervals ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
-//! ([`super::subquery_values`], [`super::subquery_places`]).
+//! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`],
+//! [`super::exact_averages`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]), intervals
+//! ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
+//! ([`super::subquery_values`], [`super::subquery_places`]); and UUIDs ([`super::uuid_comparisons`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -46,6 +47,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
+use super::uuid_comparisons::with_compared_uuids;
 use super::value_casts::{ARROW_CASTS, may_convert, with_bytes, with_conversion, with_normal_form};
 use super::volatile_filters::with_chosen_rows;
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
@@ -55,6 +57,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = with_compared_uuids(plan)?;
     let plan = with_interval_keys(with_exact_averages(join_laterals(with_outer_rows(plan)?)?)?)?;
     let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
     if !may_have_times(&plan)? {

@@ -64,6 +64,15 @@ pub(super) fn take_unique_keys(table: &mut CreateTable) -> Result<Vec<WrittenKey
     Ok(taken)
 }
 
+/// Returns a constraint of a table as one of these keys; `None` where it is another. Errors: `unsupported`.
+pub(super) fn written_key(constraint: &TableConstraint) -> Result<Option<WrittenKey>> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => primary(key.clone()).map(Some),
+        TableConstraint::Unique(key) => unique(key.clone()).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn primary(key: PrimaryKeyConstraint) -> Result<WrittenKey> {
     if key.index_name.is_some() || key.index_type.is_some() || !key.index_options.is_empty() {
         return Err(no_index(&key));

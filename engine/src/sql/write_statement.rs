@@ -19,6 +19,7 @@ use querent_catalog::{
     UniqueKey, VectorMetric,
 };
 
+use super::json_columns::TextColumns;
 use super::session_variables::SessionChange;
 
 /// What a statement writes to the catalog, and to the files of its tables.
@@ -41,8 +42,8 @@ pub(crate) enum WriteStatement {
         defaults: Vec<(String, ColumnDefault)>,
         /// The order in which its rows are written.
         sort_order: Vec<SortedByKey>,
-        /// Columns whose type is JSON.
-        json: Vec<String>,
+        /// Columns that hold JSON and UUIDs.
+        texts: TextColumns,
         input: Arc<LogicalPlan>,
     },
     /// `CREATE EXTERNAL TABLE`.

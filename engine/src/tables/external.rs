@@ -38,7 +38,7 @@ use querent_catalog::{ExternalTable, FileFormat};
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table, file_table};
 pub(crate) use column_merge::UnlikeTypes;
 pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
-pub(crate) use file_columns::{held_type, is_json_text, table_type, wide_decimal};
+pub(crate) use file_columns::{held_type, is_json_text, is_uuid, table_type, wide_decimal};
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, ipc_json_columns, read_ipc};
@@ -50,7 +50,9 @@ pub(crate) use location::{
     locate_all, locate_one,
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
-pub(crate) use parquet_columns::{UuidAdapterFactory, infer_parquet, parquet_json_columns, read_renamed_parquet};
+pub(crate) use parquet_columns::{
+    UuidAdapterFactory, infer_parquet, is_uuid_as_text, parquet_json_columns, read_renamed_parquet, uuids_as_text,
+};
 use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
 pub(crate) use reader_options::{known_options, type_of_text};

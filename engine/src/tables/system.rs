@@ -243,7 +243,16 @@ impl SystemTable {
                 count("datetime_precision", true),
                 maybe("interval_type"),
             ],
-            Self::Views => vec![text("table_catalog"), text("table_schema"), text("table_name"), maybe("definition")],
+            // `definition` is what DataFusion calls it.
+            Self::Views => vec![
+                text("table_catalog"),
+                text("table_schema"),
+                text("table_name"),
+                maybe("definition"),
+                maybe("view_definition"),
+                text("check_option"),
+                text("is_updatable"),
+            ],
             Self::TableConstraints => vec![
                 text("constraint_catalog"),
                 text("constraint_schema"),

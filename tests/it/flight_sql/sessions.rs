@@ -201,6 +201,9 @@ async fn temporary_tables_are_the_sessions_own() {
     raw.rows("create temp table twice as select 1 as a, 2 as \"A\"").await.unwrap();
     assert_eq!(raw.number("select cast(a + \"A_1\" as bigint) from twice").await, 3);
     raw.rows("drop table twice").await.unwrap();
+    // As Tableau writes it.
+    raw.rows("create local temporary table \"#Connect\" (\"COL\" integer) on commit preserve rows").await.unwrap();
+    raw.rows("drop table \"#Connect\"").await.unwrap();
     let listed = async |raw: &mut Raw, catalog: Option<&str>, types: &[&str]| {
         let command = CommandGetTables {
             catalog: catalog.map(str::to_owned),

@@ -303,9 +303,10 @@ impl<'a> Binder<'a> {
         self.check_access(database.as_deref(), name, span, environment)?;
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
-            Some(TableLookup::Found { source, json_columns }) => {
+            Some(TableLookup::Found { source, json_columns, uuid_columns }) => {
                 let (source, json) = (std::sync::Arc::clone(source), json_columns.clone());
-                let table = self.scan(name, source, &json)?;
+                let uuids = uuid_columns.clone();
+                let table = self.scan(name, source, &json, &uuids)?;
                 self.within_scope(table, span)
             }
             Some(TableLookup::Missing(message)) => {

@@ -121,7 +121,7 @@ impl<'a> Binder<'a> {
             let Some(source) = self.answers.locations.get(&key) else {
                 return Err(BindStop::Needs(Need::Location(key)));
             };
-            let read = self.scan("externaldata", std::sync::Arc::clone(source), &[])?;
+            let read = self.scan("externaldata", std::sync::Arc::clone(source), &[], &[])?;
             inputs.push(self.declared_columns(read, external, mapping.as_ref(), &format, span)?);
         }
         let united = self.united(inputs, &[])?;

@@ -31,8 +31,14 @@ pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {
 }
 
 impl Binder<'_> {
-    /// Reads a table; the columns of text that `json` names hold JSON.
-    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>, json: &[String]) -> Result<Relation> {
+    /// Reads a table; the columns of text that `json` names hold JSON, and those of `uuids` UUIDs.
+    pub(crate) fn scan(
+        &mut self,
+        name: &str,
+        source: Arc<dyn TableSource>,
+        json: &[String],
+        uuids: &[String],
+    ) -> Result<Relation> {
         let scanned = LogicalPlanBuilder::scan(name, source, None)?;
         let schema = Arc::clone(scanned.schema());
         let mut exprs = Vec::with_capacity(schema.fields().len());
@@ -40,11 +46,13 @@ impl Binder<'_> {
         for (qualifier, stored) in schema.iter() {
             let column = PlanExpr::Column(PlanColumn::new(qualifier.cloned(), stored.name()));
             let is_json = stored.data_type().is_string() && json.contains(stored.name());
-            let kql_type = KqlType::of_column(stored.data_type(), is_json);
+            let is_uuid = stored.data_type().is_string() && uuids.contains(stored.name());
+            let kql_type = KqlType::of_column(stored.data_type(), is_json, is_uuid);
             let field = self.field(stored.name());
-            let value = match is_json {
-                true => StoredConversion::JsonText.call(column),
-                false => converted(column, stored.data_type()),
+            let value = match (is_json, is_uuid) {
+                (true, _) => StoredConversion::JsonText.call(column),
+                (_, true) => cast(column, kql_type.arrow_type()),
+                _ => converted(column, stored.data_type()),
             };
             exprs.push(value.alias(field.clone()));
             columns.push(Column { name: stored.name().clone(), field, kql_type });

@@ -61,6 +61,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("dayname", 1, "strftime($1, '%A')"),
     ("monthname", 1, "strftime($1, '%B')"),
     ("last_day", 1, "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("date", 1, "CAST($1 AS DATE)"),
     ("date_add", 2, "$1 + $2"),
     ("age", 1, "age(CAST(current_date() AS TIMESTAMP), $1)"),
     ("datepart", 2, "date_part($1, $2)"),

@@ -80,7 +80,39 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm {
         begins: &["alter", "view"],
         what: "ALTER VIEW",
-        instead: "write CREATE OR REPLACE VIEW name AS query, and DROP VIEW for the old name",
+        instead: "write CREATE OR REPLACE VIEW name AS query, or ALTER VIEW name RENAME TO name",
+    },
+    RefusedForm { begins: &["create", "sequence"], what: "CREATE SEQUENCE", instead: SEQUENCE },
+    RefusedForm { begins: &["alter", "sequence"], what: "ALTER SEQUENCE", instead: SEQUENCE },
+    RefusedForm { begins: &["drop", "sequence"], what: "DROP SEQUENCE", instead: NOTHING_THERE },
+    RefusedForm { begins: &["drop", "type"], what: "DROP TYPE", instead: NOTHING_THERE },
+    RefusedForm { begins: &["drop", "domain"], what: "DROP DOMAIN", instead: NOTHING_THERE },
+    RefusedForm { begins: &["drop", "trigger"], what: "DROP TRIGGER", instead: NOTHING_THERE },
+    RefusedForm { begins: &["alter", "type"], what: "ALTER TYPE", instead: NOTHING_THERE },
+    RefusedForm { begins: &["alter", "domain"], what: "ALTER DOMAIN", instead: NOTHING_THERE },
+    RefusedForm { begins: &["alter", "function"], what: "ALTER FUNCTION", instead: NOTHING_THERE },
+    RefusedForm { begins: &["alter", "index"], what: "ALTER INDEX", instead: NOTHING_THERE },
+    RefusedForm {
+        begins: &["alter", "default", "privileges"],
+        what: "ALTER DEFAULT PRIVILEGES",
+        instead: "leave it out, and write GRANT SELECT ON SCHEMA name TO GROUP name, which holds for its new tables too",
+    },
+    RefusedForm { begins: &["create", "rule"], what: "CREATE RULE", instead: "leave it out: write what it would do" },
+    RefusedForm { begins: &["create", "statistics"], what: "CREATE STATISTICS", instead: "write ANALYZE table" },
+    RefusedForm { begins: &["create", "publication"], what: "CREATE PUBLICATION", instead: NOTHING_THERE },
+    RefusedForm { begins: &["create", "subscription"], what: "CREATE SUBSCRIPTION", instead: NOTHING_THERE },
+    RefusedForm { begins: &["create", "aggregate"], what: "CREATE AGGREGATE", instead: OWN_FUNCTION },
+    RefusedForm { begins: &["create", "cast"], what: "CREATE CAST", instead: OWN_FUNCTION },
+    RefusedForm { begins: &["create", "operator"], what: "CREATE OPERATOR", instead: OWN_FUNCTION },
+    RefusedForm {
+        begins: &["create", "event", "trigger"],
+        what: "CREATE EVENT TRIGGER",
+        instead: "leave it out: there are no triggers",
+    },
+    RefusedForm {
+        begins: &["create", "unlogged", "table"],
+        what: "CREATE UNLOGGED TABLE",
+        instead: "write CREATE TABLE",
     },
     RefusedForm { begins: &["create", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
     RefusedForm { begins: &["create", "or", "replace", "function"], what: "CREATE FUNCTION", instead: OWN_FUNCTION },
@@ -103,6 +135,8 @@ const REFUSALS: &[RefusedForm] = &[
         what: "SHOW in FROM",
         instead: "write FROM information_schema.tables, or FROM (DESCRIBE t)",
     },
+    RefusedForm { begins: &["including", "all"], what: "INCLUDING ALL of a table LIKE another", instead: LIKE_TABLE },
+    RefusedForm { begins: &["including", "defaults"], what: "INCLUDING DEFAULTS", instead: LIKE_TABLE },
     RefusedForm {
         begins: &["exclude", "using"],
         what: "EXCLUDE USING of a table",
@@ -111,6 +145,11 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
 ];
 
+const SEQUENCE: &str =
+    "leave it out: number rows with row_number() OVER () + (SELECT max(id) FROM t), or give the column DEFAULT uuid()";
+const LIKE_TABLE: &str = "write CREATE TABLE new (LIKE old), which takes NOT NULL and defaults along, and no keys";
+const LEAVE_OUT: &str = "leave it out: it changes no answer";
+const NOTHING_THERE: &str = "leave it out: there are databases, tables, views and vector indexes";
 const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
@@ -118,6 +157,7 @@ const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
 
 /// Returns the tokens without what changes no answer. Errors: `unsupported`.
 pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let tokens = lasting_rows(renamed_view(plain_texts(tokens)));
     let tokens = symmetric_ranges(without_rows(by_all(described_table(tokens))))?;
     let is_merge = tokens.iter().any(|token| is_word(&token.token, "merge"));
     refuse_alterations(&tokens)?;
@@ -153,6 +193,46 @@ pub(super) fn other_forms(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpa
         }
     }
     without_default_exclusion(nulls_behind_calls(typed_texts(joined_texts(percent_limits(tokens))?)))
+}
+
+/// A text between `$tag$` is one between quotes, also where the parser knows the latter alone.
+fn plain_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for token in &mut tokens {
+        if let Token::DollarQuotedString(text) = &mut token.token {
+            token.token = Token::SingleQuotedString(std::mem::take(&mut text.value));
+        }
+    }
+    tokens
+}
+
+/// A temporary table is LOCAL to its session, and ON COMMIT PRESERVE ROWS: each statement is a transaction.
+fn lasting_rows(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    const KEEPS: [&str; 4] = ["on", "commit", "preserve", "rows"];
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let is_local = is(0, "create") && is(1, "local");
+    let at_name = if is_local { 2 } else { 1 };
+    if !is(0, "create") || !(is(at_name, "temporary") || is(at_name, "temp")) {
+        return tokens;
+    }
+    let keeps = (at_name..tokens.len()).find(|at| KEEPS.into_iter().zip(*at..).all(|(word, at)| is(at, word)));
+    if let Some(at) = keeps {
+        tokens.drain(at..at + KEEPS.len());
+    }
+    if is_local {
+        tokens.remove(1);
+    }
+    tokens
+}
+
+/// `ALTER VIEW v RENAME TO w` is that of a table, as in PostgreSQL.
+fn renamed_view(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let is_renamed =
+        is(0, "alter") && is(1, "view") && (2..tokens.len()).any(|at| is(at, "rename") && is(at + 1, "to"));
+    if let Some(view) = tokens.get_mut(1).filter(|_| is_renamed) {
+        view.token = Token::make_keyword("TABLE");
+    }
+    tokens
 }
 
 /// `DESCRIBE TABLE t` is `DESCRIBE t`.
@@ -344,7 +424,7 @@ fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> 
         Some(&"create") if refusal.begins.contains(&"function") => {
             at == 0 && !tokens.iter().any(|token| is_word(&token.token, "returns"))
         }
-        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"explain") => at == 0,
+        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"drop" | &"explain") => at == 0,
         _ => true,
     };
     let tokens = &tokens[at..];
@@ -374,6 +454,26 @@ fn refuse_alterations(tokens: &[TokenWithSpan]) -> Result<()> {
             "USING of ALTER COLUMN",
             "write CREATE OR REPLACE TABLE t AS SELECT * REPLACE (expression AS column) FROM t",
         ));
+    }
+    let changes = |words: &[&str]| (2..tokens.len()).any(|at| words.iter().zip(at..).all(|(word, at)| is(at, word)));
+    const OTHERS: [(&[&str], &str, &str); 12] = [
+        (&["owner", "to"], "OWNER TO", "leave it out: tables have no owners, and GRANT says who may"),
+        (&["replica", "identity"], "REPLICA IDENTITY", LEAVE_OUT),
+        (&["cluster", "on"], "CLUSTER ON", "write ALTER TABLE t SET SORTED BY (columns)"),
+        (&["set", "without", "cluster"], "SET WITHOUT CLUSTER", "write ALTER TABLE t RESET SORTED BY"),
+        (&["set", "schema"], "SET SCHEMA", "write CREATE TABLE schema.t AS SELECT * FROM t, and DROP TABLE t"),
+        (&["attach", "partition"], "ATTACH PARTITION", "insert its rows: INSERT INTO t SELECT * FROM partition"),
+        (&["set", "statistics"], "SET STATISTICS", LEAVE_OUT),
+        (&["set", "storage"], "SET STORAGE", LEAVE_OUT),
+        (&["row", "level", "security"], "ROW LEVEL SECURITY", "write CREATE ROW POLICY: see docs/security.md"),
+        (&["validate", "constraint"], "VALIDATE CONSTRAINT", "leave it out: keys are recorded and not enforced"),
+        (&["as", "identity"], "GENERATED AS IDENTITY", SEQUENCE),
+        (&["default", "nextval"], "DEFAULT nextval", SEQUENCE),
+    ];
+    // A column may be called `owner`.
+    let is_renamed = (2..tokens.len()).any(|at| is(at, "rename"));
+    if let Some((_, what, instead)) = OTHERS.iter().find(|(words, ..)| !is_renamed && changes(words)) {
+        return Err(unsupported(&format!("{what} of ALTER TABLE"), instead));
     }
     let add = (2..tokens.len()).find(|at| is(*at, "add"));
     let name = add.map(|at| if is(at + 1, "column") { at + 2 } else { at + 1 });

@@ -40,10 +40,15 @@ pub(crate) fn is_json_text(field: &Field) -> bool {
     field.data_type().is_string() && field.extension_type_name() == Some(JSON)
 }
 
+/// Whether a column is of UUIDs.
+pub(crate) fn is_uuid(field: &Field) -> bool {
+    *field.data_type() == DataType::FixedSizeBinary(16) && field.extension_type_name() == Some(UUID)
+}
+
 /// Returns the type that a file's column has in a table.
 pub(crate) fn table_type(field: &Field) -> DataType {
     match (field.extension_type_name(), field.data_type()) {
-        (Some(UUID), DataType::FixedSizeBinary(16)) => DataType::Utf8,
+        _ if is_uuid(field) => DataType::Utf8,
         (Some(BOOL8), DataType::Int8) => DataType::Boolean,
         (_, data_type) => held_type(plain_type(data_type)),
     }

@@ -18,7 +18,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result as DfResult, exec_err};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
-use datafusion::physical_expr::expressions::{Column, cast};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
@@ -40,7 +40,7 @@ use super::file_streams::{EachBatch, ScanReader};
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
 use crate::error::{EngineError, Result, store_error_in};
-use crate::functions::value_conversion;
+use crate::functions::{types_of_parts, value_conversion};
 
 /// The rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
@@ -329,7 +329,9 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
         let wanted = logical_file_schema.fields().iter().map(|field| (field.name().as_str(), field));
         let wanted: HashMap<&str, &Arc<Field>> = wanted.collect();
         let as_read = physical_file_schema.fields().iter().map(|field| {
-            let text = wanted.get(field.name().as_str()).filter(|wanted| is_uuid_as_text(field, wanted));
+            let text = wanted
+                .get(field.name().as_str())
+                .filter(|wanted| is_uuid_as_text(field.data_type(), wanted.data_type()));
             Arc::clone(text.copied().unwrap_or(field))
         });
         let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
@@ -348,26 +350,38 @@ struct UuidAdapter {
 
 impl PhysicalExprAdapter for UuidAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>> {
-        let file = &self.physical_file_schema;
-        self.inner
-            .rewrite(expr)?
-            .transform(|node| {
-                let Some(column) = node.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
-                let place = column.index();
-                let (Some(stored), Some(wanted)) = (file.fields().get(place), self.as_read.fields().get(place)) else {
-                    return Ok(Transformed::no(node));
-                };
-                if !is_uuid_as_text(stored, wanted) {
-                    return Ok(Transformed::no(node));
-                }
-                let text = Arc::new(value_conversion(&DataType::Utf8, false));
-                let text = ScalarFunctionExpr::try_new(text, vec![node], file, Arc::new(ConfigOptions::default()))?;
-                Ok(Transformed::yes(cast(Arc::new(text), file, wanted.data_type().clone())?))
-            })
-            .data()
+        uuids_as_text(self.inner.rewrite(expr)?, &self.physical_file_schema, &self.as_read)
     }
 }
 
-fn is_uuid_as_text(stored: &Field, wanted: &Field) -> bool {
-    *stored.data_type() == DataType::FixedSizeBinary(16) && wanted.data_type().is_string()
+/// Returns an expression over a file with its UUIDs as text, where that is how they are read.
+pub(crate) fn uuids_as_text(
+    expr: Arc<dyn PhysicalExpr>,
+    file: &Schema,
+    as_read: &Schema,
+) -> DfResult<Arc<dyn PhysicalExpr>> {
+    expr.transform(|node| {
+        let Some(column) = node.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
+        let place = column.index();
+        let (Some(stored), Some(wanted)) = (file.fields().get(place), as_read.fields().get(place)) else {
+            return Ok(Transformed::no(node));
+        };
+        if !is_uuid_as_text(stored.data_type(), wanted.data_type()) {
+            return Ok(Transformed::no(node));
+        }
+        let text = Arc::new(value_conversion(wanted.data_type(), false));
+        let text = ScalarFunctionExpr::try_new(text, vec![node], file, Arc::new(ConfigOptions::default()))?;
+        Ok(Transformed::yes(Arc::new(text) as Arc<dyn PhysicalExpr>))
+    })
+    .data()
+}
+
+/// Returns whether a file has UUIDs of 16 bytes, also inside of lists, structures and maps, where a table has text.
+pub(crate) fn is_uuid_as_text(stored: &DataType, wanted: &DataType) -> bool {
+    match (stored, wanted) {
+        (DataType::FixedSizeBinary(16), wanted) => wanted.is_string(),
+        (stored, wanted) => {
+            types_of_parts(stored, wanted).into_iter().any(|(stored, wanted)| is_uuid_as_text(stored, wanted))
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Matches a managed table's columns with a data file's by Parquet field id, so that a renamed column is found in files
 //! written before, and a column added later reads as null there. A nested column whose fields differ from the table's is
-//! refused: it would be read wrong.
+//! refused: it would be read wrong. UUIDs, which DuckDB writes as 16 bytes, are read as text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::tables::external::{is_uuid_as_text, uuids_as_text};
 
 /// Makes an adapter for each file, by field id where the file has any and by name where it has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,13 +72,14 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
         let renamed = self.in_table_terms(&logical_file_schema, &physical_file_schema)?;
         let initial = self.initial.iter().filter(|(name, _)| renamed.field_with_name(name).is_err());
         let initial = initial.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, renamed)?;
-        Ok(Arc::new(FieldIdAdapter { inner, physical_file_schema, initial }))
+        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, Arc::clone(&renamed))?;
+        Ok(Arc::new(FieldIdAdapter { inner, as_read: renamed, physical_file_schema, initial }))
     }
 }
 
 impl FieldIdAdapterFactory {
-    /// Returns the file's schema with the table's names, nullability and metadata, so that equal types need no cast.
+    /// Returns the file's schema with the table's names, nullability and metadata, so that equal types need no cast, and with
+    /// text where the file has UUIDs.
     fn in_table_terms(&self, logical: &Schema, physical: &Schema) -> DfResult<SchemaRef> {
         let file_ids: Vec<Option<i64>> = physical.fields().iter().map(|field| field_id(field)).collect();
         let has_ids = file_ids.iter().any(Option::is_some);
@@ -99,7 +101,10 @@ impl FieldIdAdapterFactory {
             fields.push(match table_field {
                 Some(table_field) => {
                     self.check_nested(table_field, field)?;
-                    table_field.as_ref().clone().with_data_type(field.data_type().clone())
+                    match is_uuid_as_text(field.data_type(), table_field.data_type()) {
+                        true => table_field.as_ref().clone(),
+                        false => table_field.as_ref().clone().with_data_type(field.data_type().clone()),
+                    }
                 }
                 // Dropped from the table since; a name that no column can have keeps positions as they are.
                 None => Field::new(format!("\0{index}"), field.data_type().clone(), true),
@@ -126,6 +131,8 @@ impl FieldIdAdapterFactory {
 #[derive(Debug)]
 struct FieldIdAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
+    /// The file's columns as they are read.
+    as_read: SchemaRef,
     physical_file_schema: SchemaRef,
     /// The values of columns that the file lacks.
     initial: HashMap<String, ScalarValue>,
@@ -138,7 +145,8 @@ impl PhysicalExprAdapter for FieldIdAdapter {
             false => replace_columns_with_literals(expr, &self.initial)?,
         };
         // The inner adapter finds positions by the table's names; readers and row group statistics go by the file's.
-        self.inner
+        let expr = self
+            .inner
             .rewrite(expr)?
             .transform(|node| {
                 let Some(column) = node.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
@@ -150,7 +158,8 @@ impl PhysicalExprAdapter for FieldIdAdapter {
                 }
                 Ok(Transformed::yes(Arc::new(Column::new(field.name(), column.index())) as Arc<dyn PhysicalExpr>))
             })
-            .data()
+            .data()?;
+        uuids_as_text(expr, &self.physical_file_schema, &self.as_read)
     }
 }
 

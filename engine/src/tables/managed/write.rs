@@ -19,7 +19,7 @@ use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use querent_catalog::{CatalogError, NewDataFile};
+use querent_catalog::{CatalogError, NewDataFile, holds_uuids};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
 use crate::error::{EngineError, Result, full_disk_in};
-use crate::functions::{prepared_for_cast, refuse_long_decimals};
+use crate::functions::{prepared_for_cast, read_uuids, refuse_long_decimals};
 use crate::limits::batch_bytes;
 
 /// Past this size a file is closed and the next one begun.
@@ -482,7 +482,10 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
             .map_err(|error| invalid(EngineError::from(error).to_string()))?,
     };
     refuse_long_decimals(&column)?;
-    Ok(column)
+    match holds_uuids(field) {
+        true => read_uuids(&column, false).map_err(|error| invalid(EngineError::from(error).to_string())),
+        false => Ok(column),
+    }
 }
 
 pub(super) fn io_error(path: &Path, source: std::io::Error) -> EngineError {

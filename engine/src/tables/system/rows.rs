@@ -113,11 +113,15 @@ pub(super) fn views(
         Some(TableSource::View { sql, .. }) => Some(sql.as_str()),
         Some(TableSource::Managed(_) | TableSource::External(_)) | None => None,
     });
+    let definitions = maybe(definitions);
     let columns = vec![
         text(names.iter().map(|_| CATALOG_NAME)),
         text(names.iter().map(|name| &name.database)),
         text(names.iter().map(|name| &name.table)),
-        maybe(definitions),
+        Arc::clone(&definitions),
+        definitions,
+        text(names.iter().map(|_| "NONE")),
+        text(names.iter().map(|_| "NO")),
     ];
     batch(schema, columns, names.len())
 }

@@ -203,7 +203,11 @@ fn table_schema_row(table: &TableInfo, schema: String) -> Vec<Value> {
 /// Returns a table's columns as a `datatable` names them.
 fn csl_columns(table: &TableInfo, separator: &str) -> String {
     let columns = table.columns.iter().map(|column| {
-        format!("{}:{}", bracketed(&column.name), KqlType::of_column(&column.data_type, column.is_json).name())
+        format!(
+            "{}:{}",
+            bracketed(&column.name),
+            KqlType::of_column(&column.data_type, column.is_json, column.is_uuid).name()
+        )
     });
     columns.collect::<Vec<_>>().join(separator)
 }
@@ -267,7 +271,8 @@ impl DatabaseColumns {
                 let name = json!(table.name.table);
                 rows.push(row(database, name.clone(), json!(""), json!(""), &table.comment));
                 rows.extend(table.columns.iter().map(|column| {
-                    let kql_type = json!(KqlType::of_column(&column.data_type, column.is_json).dotnet_name());
+                    let kql_type =
+                        json!(KqlType::of_column(&column.data_type, column.is_json, column.is_uuid).dotnet_name());
                     row(database, name.clone(), json!(column.name), kql_type, &column.comment)
                 }));
             }
@@ -368,7 +373,7 @@ impl DatabaseColumns {
 
 fn table_json(table: &TableInfo) -> Value {
     let columns = table.columns.iter().map(|column| {
-        let kql_type = KqlType::of_column(&column.data_type, column.is_json);
+        let kql_type = KqlType::of_column(&column.data_type, column.is_json, column.is_uuid);
         json!({
             "Name": column.name,
             "Type": kql_type.dotnet_name(),
