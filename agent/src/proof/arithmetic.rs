@@ -494,6 +494,7 @@ fn paired(
     let number = wanted.number;
     // `Two regions had a rate above 20 %`: two is no share.
     let may_be_share = number.is_percent || number.tolerance < 0.5;
+    let ratio = number.rounded();
     // A percentage is a difference or a sum only of percentages.
     let is_of_kind = !number.is_percent || matches!(scale, ShareScale::Fraction | ShareScale::Percent);
     for (index, left) in cells.iter().enumerate() {
@@ -521,7 +522,10 @@ fn paired(
                     .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
                 (announced.total && is_of_kind).then(|| found(format!("{l} + {r}"), left.value + right.value, scale)),
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
-                    found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value, ShareScale::Unknown)
+                    let value = left.value / right.value;
+                    let cells = vec![left.reference.clone(), right.reference.clone()];
+                    let sql = format!("{l} / CAST({r} AS DOUBLE)");
+                    ratio.stands_for(value, ShareScale::Unknown).then_some((sql, value, cells))
                 }),
                 (has_share && !announced.growth && wanted.may_be_share(left, right)).then(|| {
                     let value = 100.0 * left.value / right.value;

@@ -108,12 +108,15 @@ pub(super) fn derived_origin(
                 && is_rest
                 && share < 100.0
                 && !number.is_percent
-                && number.stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
+                && number.rounded().stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
             {
                 let expression = format!("100.0e0 / (100.0e0 - {factor_text}{value:?})");
                 return origin(expression, 100.0 / (100.0 - share));
             }
-            if is_one_in && share != 0.0 && !number.is_percent && number.stands_for(100.0 / share, ShareScale::Unknown)
+            if is_one_in
+                && share != 0.0
+                && !number.is_percent
+                && number.rounded().stands_for(100.0 / share, ShareScale::Unknown)
             {
                 return origin(format!("100.0e0 / ({factor_text}{value:?})"), 100.0 / share);
             }
@@ -199,6 +202,11 @@ fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
     let behind = clause[token.end..].trim_start();
     let word = behind.split(|c: char| !c.is_alphanumeric()).next()?;
     unit_called(&word.to_lowercase())
+}
+
+/// Whether a lowercase word is a unit.
+pub(super) fn is_unit_called(word: &str) -> bool {
+    unit_called(word).is_some()
 }
 
 fn unit_called(word: &str) -> Option<(char, f64)> {

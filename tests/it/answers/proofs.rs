@@ -274,6 +274,8 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (YEARS, "Sales grew by 100 % in 2022.", "Sales grew by 50 % in 2022."),
     (YEARS, "Over the four years there were 390 sales.", "Over the four years there were 380 sales."),
     (YEARS, "The change from 2023 to 2024 was -30.", "The change from 2023 to 2024 was -20."),
+    ("SELECT 1.97 AS avg_items", "An order has about two items.", "An order has two items."),
+    ("SELECT 36.9 AS avg_minutes", "A call takes thirty-seven minutes.", "A call takes thirty-six minutes."),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
