@@ -318,8 +318,8 @@ fn read_digits(rest: &str) -> WrittenDigits {
         Some(b',') => {
             let is_list = bytes.get(end + 1 + count) == Some(&b',') && digits(end + 2 + count) > 0;
             let is_mark = mark.is_some_and(|mark| mark != ",") || (mark.is_none() && groups == 0);
-            let is_small = rest.starts_with("0,") && count > 3;
-            is_mark && !is_list && ((1..=2).contains(&count) || is_small)
+            // A comma before more than three digits is between no thousands.
+            is_mark && !is_list && ((1..=2).contains(&count) || count > 3)
         }
         _ => false,
     };

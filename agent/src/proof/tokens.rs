@@ -387,7 +387,12 @@ fn part_of_whole(text: &str, start: usize, end: usize, found: &[TextToken]) -> O
         let before = last_words(&text[..start], 1);
         // `Down by a third`.
         let is_by = ["by a", "by one"].iter().any(|words| last_words(&text[..start], 2) == *words);
-        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && BEHIND_PART.contains(&next.as_str()));
+        // `Germany brings in half, France a third and Italy the rest`.
+        let is_of_name =
+            text[..start].split_whitespace().rev().nth(1).is_some_and(|word| word.starts_with(char::is_uppercase))
+                && (next.is_empty() || next == "and" || next == ".");
+        let is_of_one = BEHIND_PART.contains(&next.as_str()) || is_of_name;
+        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && is_of_one);
         is_part.then_some((1.0, start))?
     } else {
         let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);
