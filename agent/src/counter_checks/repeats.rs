@@ -108,9 +108,8 @@ async fn summed_states(checked: &Checked<'_>, select: &Select, scope: &Scope) ->
 
 /// Whether a name says that rows are a state at a time: `stock_snapshots`, `as_of_date`.
 fn is_of_snapshots(name: &str) -> bool {
-    let words = folded_words(&name.replace('_', " "));
-    let is_as_of = words.windows(2).any(|pair| pair[0] == "as" && pair[1] == "of");
-    is_as_of || words.iter().any(|word| ["snapshot", "snap", "asof"].contains(&word.as_str()))
+    let lower = name.to_lowercase();
+    ["snapshot", "as_of", "asof"].iter().any(|word| lower.contains(word))
 }
 
 /// Finds `count(customer_id) AS customers`, and `count(*) AS customers` of orders, where a customer has several.
