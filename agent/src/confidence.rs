@@ -237,7 +237,9 @@ impl AnswerEvidence {
         doubt(has_result && result.found_nothing, true, "the query found nothing".to_owned());
         let guessed = "the query named tables or columns that are not there, and was repaired";
         doubt(result.repaired_names > 0, false, guessed.to_owned());
-        doubt(!result.checks.is_empty(), false, format!("checks found something: {}", result.checks.join(", ")));
+        let mut found: Vec<&str> = result.checks.iter().map(|kind| found_by_check(kind)).collect();
+        found.dedup();
+        doubt(!found.is_empty(), false, format!("checks found something: {}", found.join("; ")));
         doubt(result.is_truncated, false, "not all rows were read".to_owned());
         if let Some((votes, of)) = result.vote {
             let agreed = format!("{votes} of {of} queries return the same");
@@ -260,6 +262,23 @@ impl AnswerEvidence {
             reasons.push("nothing was repaired and no check found anything".to_owned());
         }
         (strong, mild, reasons)
+    }
+}
+
+/// Returns what a check of a kind has found, in words.
+fn found_by_check(kind: &str) -> &str {
+    match kind {
+        "fan_out" => "rows may count more than once",
+        "nulls" => "rows without a value are left out, or counted",
+        "literal" => "a text is not among the values of its column, or only one spelling of it is meant",
+        "period" => "a day or a month may be cut, or months of several years be one",
+        "limit" => "a limit leaves rows out, or there is a tie",
+        "division" => "a division drops the fraction",
+        "average" => "values are weighed otherwise than they may be meant",
+        "text" => "numbers or days that are kept as texts are compared as texts",
+        "join" => "tables are joined otherwise than they refer to each other",
+        "condition" => "a condition may hold for other rows than it reads",
+        other => other,
     }
 }
 

@@ -99,6 +99,19 @@ pub(crate) struct AskedGap {
     pub(crate) phrase: String,
     /// The words of it that nothing explains, in lower case.
     pub(crate) words: Vec<String>,
+    /// What it is of the question.
+    pub(crate) kind: GapKind,
+}
+
+/// What of a question is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GapKind {
+    /// A figure or another thing: `what is the margin`.
+    Thing,
+    /// What is counted or listed, who does something, and what somebody has.
+    Counted,
+    /// What is said of rows: `overlook the ocean`.
+    Said,
 }
 
 impl QuestionGaps {
@@ -142,7 +155,14 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
         taken[*first..=*last].fill(true);
         let text: Vec<&str> = words[*first..=*last].iter().map(|word| word.text.as_str()).collect();
         let words = missing.iter().map(|at| words[*at].lower.clone()).collect();
-        gaps.asked.push(AskedGap { phrase: text.join(" "), words });
+        // `What's our margin` asks for one thing, as `what is our margin` does.
+        let is_thing = match phrase.form {
+            phrases::PhraseForm::Thing => true,
+            phrases::PhraseForm::Counted => split.words[..*first].iter().any(|word| word.lower == "what"),
+            _ => false,
+        };
+        let kind = if is_thing { GapKind::Thing } else { GapKind::Counted };
+        gaps.asked.push(AskedGap { phrase: text.join(" "), words, kind });
     }
     let names = names_in(words);
     if gaps.asked.is_empty()
@@ -152,7 +172,7 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
             words[unspoken[0]..=unspoken[unspoken.len() - 1]].iter().map(|word| word.text.as_str()).collect();
         unspoken.iter().for_each(|at| taken[*at] = true);
         let words = unspoken.iter().map(|at| words[*at].lower.clone()).collect();
-        gaps.asked.push(AskedGap { phrase: text.join(" "), words });
+        gaps.asked.push(AskedGap { phrase: text.join(" "), words, kind: GapKind::Said });
     }
     for (first, last) in names {
         taken[first..=last].fill(true);
@@ -218,7 +238,8 @@ pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Optio
     let unsaid: Vec<usize> = (last_asked + 1..words.len()).filter(is_said).collect();
     let (first, last) = (*unsaid.first()?, *unsaid.last()?);
     let text: Vec<&str> = words[first..=last].iter().map(|word| word.text.as_str()).collect();
-    Some(AskedGap { phrase: text.join(" "), words: unsaid.iter().map(|at| words[*at].lower.clone()).collect() })
+    let words = unsaid.iter().map(|at| words[*at].lower.clone()).collect();
+    Some(AskedGap { phrase: text.join(" "), words, kind: GapKind::Said })
 }
 
 /// The fewest words of a question that the data does not speak of, from which on they are what is asked for, and the most

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::error::{AgentError, Result};
 use crate::protocols::ask::decode_trace;
+use crate::tools::RUN_SQL;
 
 /// What somebody says of a run's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ pub struct FeedbackOutcome {
 const NO_VERDICT_OF_RIGHT: &str = "only what is right is proposed as a verified query";
 const NO_SQL: &str = "the answer rests on no SQL query; send one with `sql` and the verdict `corrected`";
 const NO_SQL_SENT: &str = "the correction has no SQL; send it with `sql`";
+const FAILED: &str =
+    "no SQL query of the run succeeded; send the one that answers the question with `sql` and the verdict `corrected`";
 const FOLLOW_UP: &str = "the question continues a conversation; send one that stands alone with `question`";
 const REUSED: &str = "the answer came from a verified query already";
 
@@ -92,12 +95,15 @@ struct AnsweredQuestion {
 
 /// Returns what a run's feedback proposes. Errors: why it proposes nothing.
 fn query_to_propose(run: &RunRecord, request: &FeedbackRequest) -> std::result::Result<AnsweredQuestion, &'static str> {
-    let answer = answer_frame(run);
+    let frames = frames_of(run);
+    let answer =
+        frames.iter().rev().find(|frame| frame["event"] == "answer_final").map_or(&Value::Null, |one| &one["data"]);
     let database = request.database.clone().or_else(|| answer["sql_database"].as_str().map(str::to_owned));
     let sql = match request.verdict {
         RunVerdict::Wrong => return Err(NO_VERDICT_OF_RIGHT),
         RunVerdict::Corrected => request.sql.clone().ok_or(NO_SQL_SENT)?,
         RunVerdict::Right if answer["verified_query"].is_object() => return Err(REUSED),
+        RunVerdict::Right if has_only_failed(&frames) => return Err(FAILED),
         RunVerdict::Right => answer["sql_used"].as_str().ok_or(NO_SQL)?.to_owned(),
     };
     let question = match &request.question {
@@ -113,15 +119,23 @@ async fn proposal_of(session: &Session, query: AnsweredQuestion) -> Result<NewVe
     Ok(session.query_to_propose(&query.question, &query.sql).await?)
 }
 
-/// Returns the data of the frame `answer_final` of a stored run; null where it has no answer.
-fn answer_frame(run: &RunRecord) -> Value {
+/// Returns the frames of a stored run.
+fn frames_of(run: &RunRecord) -> Vec<Value> {
     let trace: Value = serde_json::from_str(&decode_trace(run.trace_json.clone())).unwrap_or_default();
-    let frames = trace.as_array().map(Vec::as_slice).unwrap_or_default();
-    frames
+    match trace {
+        Value::Array(frames) => frames,
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a run has sent SQL, and none of it has run.
+fn has_only_failed(frames: &[Value]) -> bool {
+    let mut results = frames
         .iter()
-        .rev()
-        .find(|frame| frame["event"] == "answer_final")
-        .map_or(Value::Null, |frame| frame["data"].clone())
+        .filter(|frame| frame["event"] == "tool_result" && frame["data"]["tool"] == RUN_SQL)
+        .map(|frame| &frame["data"]["result"])
+        .peekable();
+    results.peek().is_some() && results.all(|result| result["error"].is_object() || result["error"].is_string())
 }
 
 fn invalid(message: &str) -> AgentError {

@@ -235,6 +235,7 @@ impl Prover {
                 && !is_part_of_number(only)
                 && is_of_magnitude(only, &value)
                 && !arithmetic::announces_more(sentence)
+                && !only.equals(&value, ShareScale::Unknown)
                 && !self.is_said_of(&cell, sentence)
                 && !self.is_other_kind(only, &cell, &value)
             {

@@ -1,6 +1,6 @@
 //! Rows that come up more often than they are asked for: a list of one table's columns in which a join makes a row come
-//! up several times, groups of a column that is called as what is computed of it, and a count that is called by things of
-//! which the rows that it counts are several.
+//! up several times, groups of a column that is called as what is computed of it, a count that is called by things of
+//! which the rows that it counts are several, and a sum over the days of a table that keeps the state of each day.
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
@@ -24,6 +24,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, is_list: bool)
         findings.extend(listed_again(checked, select, &scope).await);
     }
     findings.extend(grouped_by_column(checked, select, &scope).await);
+    findings.extend(summed_states(checked, select, &scope).await);
     for item in &select.projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         findings.extend(counted_again(checked, select, &scope, expr, &alias.value).await);
@@ -74,6 +75,41 @@ async fn grouped_by_column(checked: &Checked<'_>, select: &Select, scope: &Scope
          times; group by the expression"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::FanOut, message))
+}
+
+/// Finds `sum(on_hand)` over a table of snapshots, in which each thing comes up with its state of each day.
+async fn summed_states(checked: &Checked<'_>, select: &Select, scope: &Scope) -> Option<Finding> {
+    let [source] = scope.sources.as_slice() else { return None };
+    let (table, columns) = (source.table.as_ref()?, source.columns.as_ref()?);
+    let is_time = |data_type: &Option<arrow::datatypes::DataType>| {
+        data_type.as_ref().is_some_and(arrow::datatypes::DataType::is_temporal)
+    };
+    let (day, _) = columns.iter().find(|(_, data_type)| is_time(data_type))?;
+    if !is_of_snapshots(&table.table) && !is_of_snapshots(day) {
+        return None;
+    }
+    let sum = select.projection.iter().map(ToString::to_string).find(|item| item.to_lowercase().starts_with("sum("))?;
+    // What says the day, as a condition or as a group, is right.
+    let says_day = |text: String| text.to_lowercase().contains(&day.to_lowercase());
+    if select.selection.as_ref().is_some_and(|filter| says_day(filter.to_string()))
+        || group_keys(select)?.into_iter().any(says_day)
+    {
+        return None;
+    }
+    let (with, rows, day) = (checked.with_clause(), rows_read(select), quote_identifier(day));
+    let sql = format!("{with}SELECT count(DISTINCT {day}) {rows} HAVING count(DISTINCT {day}) > 1");
+    let days = checked.rows(&sql, 1).await?.first()?.first().cloned()?;
+    let message = format!(
+        "`{table}` has a row for each {day}, and `{sum}` adds up those of {days}; take the rows of one, such as those of \
+         `max({day})`"
+    );
+    Some(Finding::new(CheckKind::FanOut, message))
+}
+
+/// Whether a name says that rows are a state at a time: `stock_snapshots`, `as_of_date`.
+fn is_of_snapshots(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    ["snapshot", "as_of", "asof"].iter().any(|word| lower.contains(word))
 }
 
 /// Finds `count(customer_id) AS customers`, and `count(*) AS customers` of orders, where a customer has several.

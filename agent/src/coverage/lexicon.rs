@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::synonyms::groups_of;
+use super::synonyms::{any_word, groups_of};
+use super::vocabulary::is_word_in_short;
 use super::words::{stem, without_plural};
 
 /// Function words: they end a phrase.
@@ -249,8 +250,12 @@ pub(super) fn is_opaque(word: &str) -> bool {
     if UNITS.contains(&word) {
         return false;
     }
-    let is_word = is_whole_word(word) || is_generic(word) || is_function_word(word) || !groups_of(word).is_empty();
-    (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id" && !is_word
+    let is_whole = is_whole_word(word) || is_generic(word) || is_function_word(word) || !groups_of(word).is_empty();
+    // `Sal` and `sts` are read as a salary and a status; of `ibu` nobody can tell.
+    let is_short =
+        any_word(|whole| is_word_in_short(word, whole)) || GENERIC.iter().any(|whole| is_word_in_short(word, whole));
+    let is_code = (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id";
+    is_code && !is_whole && !is_short
 }
 
 /// Returns whether a text says itself that there is no answer.

@@ -1,7 +1,7 @@
 //! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
 
 use super::tests::{TestSchema, vocabulary};
-use super::{QuestionGaps, gaps_of, is_opaque_name, unfiltered_words};
+use super::{GapKind, QuestionGaps, gaps_of, is_opaque_name, unfiltered_words};
 
 #[test]
 fn other_words_for_the_same_thing_are_explained() {
@@ -225,6 +225,16 @@ fn a_query_of_all_rows_leaves_out_what_is_said_of_them() {
 }
 
 #[test]
+fn a_name_in_short_is_found_by_another_word() {
+    const STAFF: TestSchema = TestSchema { tables: &[("emp_mst", "emp_no fst_nm sal_amt hire_dt")], values: "" };
+    let asked = |question: &str| gaps_of(question, &vocabulary(&STAFF)).asked;
+    assert_eq!(asked("How many staff joined this year?"), []);
+    assert_eq!(asked("What is the average salary?"), []);
+    let gaps = asked("What is the average performance rating?");
+    assert_eq!(gaps.iter().map(|gap| gap.kind).collect::<Vec<_>>(), [GapKind::Thing]);
+}
+
+#[test]
 fn a_short_code_may_mean_anything() {
     for (name, is_opaque) in [
         ("abv", true),
@@ -235,6 +245,8 @@ fn a_short_code_may_mean_anything() {
         ("price", false),
         ("abv_id", false),
         ("hum_pct", false),
+        ("sal_amt", false),
+        ("sts", false),
     ] {
         assert_eq!(is_opaque_name(name), is_opaque, "{name}");
     }

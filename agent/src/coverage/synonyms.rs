@@ -160,7 +160,7 @@ const SAME_MEANING: &str = "\
     loss deficit; debt liability; asset holding; dividend payout; bond security; interest rate; mortgage loan; \
     deposit saving; withdrawal payout; bank lender; fraud scam; vacancy job opening position; applicant candidate; \
     interview meeting; overtime extra; meeting appointment; project initiative; task job ticket todo; \
-    milestone deadline; release version; commit change; request call hit; response reply answer; \
+    milestone deadline; release version; commit change; request call hit response; response reply answer; \
     latency delay lag duration; password credential; visitor user; post message entry; like reaction; friend contact; \
     message text mail; call phonecall; tower mast antenna; network provider operator; depot warehouse hub; \
     pallet load; delivery shipment dropoff; complaint grievance; satisfaction rating; survey questionnaire poll; \
@@ -230,7 +230,8 @@ const SAME_MEANING: &str = "\
     sale promotion discount; gift voucher; loyalty point reward; reward point bonus; tier level grade; \
     membership member; renewal renew; trial test; upgrade update; patch fix update; vulnerability weakness cve; \
     attack breach intrusion; firewall security; backup copy; disk storage drive; memory ram mem; \
-    load usage utilisation utilization; bandwidth traffic throughput; throughput rate; packet traffic; \
+    load usage utilisation utilization; bandwidth traffic throughput byte bytes; throughput rate; packet traffic; \
+    subject participant volunteer patient enrollee; \
     router gateway; domain site host; url link page address; browser agent; os system platform; feature function; \
     epic story; sprint iteration; build pipeline; test check; trace span; query request; table dataset; \
     column field attribute; video clip film; audio sound recording; podcast episode; chapter section part; \
@@ -304,6 +305,11 @@ pub(super) fn groups_of(word: &str) -> Vec<usize> {
 /// Returns the words for the same things as a lowercase word.
 pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
     groups_of(word).into_iter().filter_map(|group| GROUPS.get(group)).flatten().copied().collect()
+}
+
+/// Whether any word of the groups is so.
+pub(super) fn any_word(is_so: impl Fn(&str) -> bool) -> bool {
+    GROUPS.iter().flatten().any(|word| is_so(word))
 }
 
 /// Returns stems of things of which a stem is the kind.

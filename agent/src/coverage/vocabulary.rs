@@ -165,16 +165,19 @@ impl Vocabulary {
         }
         let length = lower.chars().count();
         let singular = without_plural(lower);
-        // `Mgr` is a manager, and so the boss. Three letters are in many a long word.
+        // `Mgr` is a manager, and so the boss; `emp` is an employee, and so one of the staff. Three letters are in many a
+        // long word.
         let others = synonyms(lower);
         let is_likely = |known: &str, other: &str| {
             (known.len() + 2..=2 * known.len() + 2).contains(&other.len())
                 && known.chars().next_back() == other.chars().next_back()
         };
         let is_short_for_other = |known: &String| {
+            let is_beginning = |other: &&str| other.len() >= known.len() + 2 && other.starts_with(known.as_str());
+            let is_code = |other: &&str| is_likely(known, other) && is_short_for(known, other);
             known.len() >= MIN_ABBREVIATION
-                && is_without_vowels(known)
-                && others.iter().any(|other| is_likely(known, other) && is_short_for(known, other))
+                && ((is_without_vowels(known) && others.iter().any(is_code))
+                    || (!is_english(known) && others.iter().any(is_beginning)))
         };
         if !others.is_empty() && self.words.iter().any(is_short_for_other) {
             return true;
@@ -242,6 +245,12 @@ fn is_code_of(code: &str, word: &str) -> bool {
         && code.chars().next_back() == word.chars().next_back()
         && is_short_for(code, word)
         && !is_english(code)
+}
+
+/// Whether a code is a word in short, by its beginning or without its vowels: `dur` and `lvl`.
+pub(super) fn is_word_in_short(code: &str, word: &str) -> bool {
+    let is_beginning = word.len() >= code.len() + 2 && word.starts_with(code);
+    code.len() >= MIN_ABBREVIATION && (is_beginning || is_code_of(code, word))
 }
 
 /// Whether a code has the first letter of a word and others of it, in order.

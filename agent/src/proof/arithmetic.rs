@@ -30,9 +30,11 @@ enum ChangeDirection {
 }
 
 /// Words of a change from one number to another, which is a difference of the two.
-const CHANGES: [&str; 18] = [
+const CHANGES: [&str; 20] = [
     "grew",
     "fell",
+    "shrank",
+    "shrunk",
     "rose",
     "increase",
     "decrease",
@@ -66,8 +68,10 @@ const UP: [&str; 14] = [
     "mehr als",
     "más que",
 ];
-const DOWN: [&str; 13] = [
+const DOWN: [&str; 15] = [
     "fell",
+    "shrank",
+    "shrunk",
     "decrease",
     "drop",
     "declin",
@@ -182,7 +186,7 @@ impl AnnouncedOperation {
                 (false, true) => Some(ChangeDirection::Down),
                 _ => None,
             },
-            growth: has_plus(&text) || has(&CHANGES) || has(&["shrank", "shrunk"]),
+            growth: has_plus(&text) || has(&CHANGES),
             ratio: has_times_mark(&text)
                 || has(&[
                     " to one",
@@ -445,7 +449,8 @@ fn of_row(
     if announced.total && cells.len() > 2 && !number.is_percent && number.stands_for(sum, ShareScale::Unknown) {
         return Some((added, sum, references()));
     }
-    if !announced.share || announced.growth || !number.is_percent {
+    // A part in words, `three fifths`, rounds so far that columns which are no parts of one whole make it by chance.
+    if !announced.share || announced.growth || !number.is_percent || number.tolerance > 0.5 {
         return None;
     }
     cells.iter().find_map(|cell| {
@@ -494,6 +499,7 @@ fn paired(
     let number = wanted.number;
     // `Two regions had a rate above 20 %`: two is no share.
     let may_be_share = number.is_percent || number.tolerance < 0.5;
+    let ratio = number.rounded();
     // A percentage is a difference or a sum only of percentages.
     let is_of_kind = !number.is_percent || matches!(scale, ShareScale::Fraction | ShareScale::Percent);
     for (index, left) in cells.iter().enumerate() {
@@ -521,7 +527,10 @@ fn paired(
                     .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
                 (announced.total && is_of_kind).then(|| found(format!("{l} + {r}"), left.value + right.value, scale)),
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
-                    found(format!("{l} / CAST({r} AS DOUBLE)"), left.value / right.value, ShareScale::Unknown)
+                    let value = left.value / right.value;
+                    let cells = vec![left.reference.clone(), right.reference.clone()];
+                    let sql = format!("{l} / CAST({r} AS DOUBLE)");
+                    ratio.stands_for(value, ShareScale::Unknown).then_some((sql, value, cells))
                 }),
                 (has_share && !announced.growth && wanted.may_be_share(left, right)).then(|| {
                     let value = 100.0 * left.value / right.value;

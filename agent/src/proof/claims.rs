@@ -5,6 +5,7 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
+use super::derived::factor_to_unit;
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, tokens_in};
@@ -32,6 +33,8 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
     group_count(result, number, place)
         .or_else(|| days_between(result, token, number, place))
         .or_else(|| product(result, number, place))
+        .or_else(|| mean_of_row(result, number, place))
+        .or_else(|| mean_times_count(result, token, number, place))
         .or_else(|| sum_of_row(result, token, number, place))
         .or_else(|| sum_of_top(result, number, place))
         .or_else(|| sum_of_quarter(result, number, place))
@@ -214,6 +217,78 @@ fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) ->
         }
     }
     None
+}
+
+/// Returns the row that a clause names, or the only one.
+fn row_of(result: &ProofRows, place: TokenPlace<'_>) -> Option<usize> {
+    match (result.named_rows(place).as_slice(), result.rows.len()) {
+        ([row], _) => Some(*row),
+        ([], 1) => Some(0),
+        _ => None,
+    }
+}
+
+/// Returns the columns of numbers: of one row, which no name tells apart, all of them.
+fn number_columns(result: &ProofRows) -> Vec<usize> {
+    if result.rows.len() == 1 { (0..result.columns.len()).collect() } else { measured_columns(result, "") }
+}
+
+/// Whether a column is called by one of some words.
+fn is_called(result: &ProofRows, column: usize, words: &[&str]) -> bool {
+    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+    name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
+}
+
+/// Finds an amount of a row for each of its number of things: `an order in Germany is worth 305 on average`, of its revenue and
+/// its orders.
+fn mean_of_row(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    const EACH: [&str; 7] = ["average", "mean", "avg", "each", "per", "apiece", "durchschnittlich"];
+    let row = row_of(result, place)?;
+    if number.is_percent || !EACH.iter().any(|word| find_word(place.sentence, word).is_some()) {
+        return None;
+    }
+    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+    let columns = number_columns(result);
+    columns.iter().filter(|column| is_called(result, **column, &QUANTITIES)).find_map(|quantity| {
+        columns.iter().filter(|column| *column != quantity).find_map(|amount| {
+            let (all, count) = (value(*amount)?, value(*quantity)?);
+            (count > 1.0 && number.stands_for(all / count, ShareScale::Unknown)).then(|| ProofOrigin::Expression {
+                expression: format!("1.0e0 * {all:?} / {count:?}"),
+                value: all / count,
+                cells: vec![result.cell(row, *amount), result.cell(row, *quantity)],
+            })
+        })
+    })
+}
+
+/// Finds the total of which a row has the mean and the number: `all 17 incidents together lasted 724 minutes`.
+fn mean_times_count(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    const TOTALS: [&str; 5] = ["total", "together", "altogether", "overall", "all"];
+    let row = row_of(result, place)?;
+    if number.is_percent || !TOTALS.iter().any(|word| find_word(place.sentence, word).is_some()) {
+        return None;
+    }
+    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+    let columns = number_columns(result);
+    columns.iter().filter(|column| is_called(result, **column, &["mean", "avg", "average"])).find_map(|mean| {
+        let factor =
+            result.columns.get(*mean).and_then(|name| factor_to_unit(name, token, place.clause)).unwrap_or(1.0);
+        columns.iter().filter(|column| *column != mean).find_map(|quantity| {
+            let (each, count) = (value(*mean)?, value(*quantity)?);
+            let all = each * count * factor;
+            let is_so = count > 1.0 && count.fract() == 0.0 && number.stands_for(all, ShareScale::Unknown);
+            is_so.then(|| ProofOrigin::Expression {
+                expression: format!("1.0e0 * {each:?} * {count:?} * {factor:?}"),
+                value: all,
+                cells: vec![result.cell(row, *mean), result.cell(row, *quantity)],
+            })
+        })
+    })
 }
 
 /// Finds the 15 of `two of fifteen games`, where a row has two wins and thirteen losses.

@@ -87,10 +87,18 @@ pub(super) fn wrong_texts(result: &ProofRows, sentence: &str) -> Vec<NamePlace> 
         return Vec::new();
     };
     let mut wrong = Vec::new();
+    let named_in = |part: &str| -> Vec<usize> {
+        (0..result.rows.len()).filter(|row| text(*row, key).is_some_and(|name| has_word(part, name))).collect()
+    };
+    let of_sentence = named_in(sentence);
     for (clause, offset) in clauses(sentence) {
-        let rows: Vec<usize> =
-            (0..result.rows.len()).filter(|row| text(*row, key).is_some_and(|name| has_word(clause, name))).collect();
-        let [row] = *rows.as_slice() else { continue };
+        let of_clause = named_in(clause);
+        // `The second, Kopecky, rides for UAE`: what is said of the only row of the sentence.
+        let (row, part) = match (of_clause.as_slice(), of_sentence.as_slice()) {
+            ([row], _) => (*row, clause),
+            ([], [row]) => (*row, sentence),
+            _ => continue,
+        };
         if OTHERWISE.iter().any(|word| find_word(clause, word).is_some()) || clause.contains("n't") {
             continue;
         }
@@ -100,7 +108,7 @@ pub(super) fn wrong_texts(result: &ProofRows, sentence: &str) -> Vec<NamePlace> 
                 *name != own && name.starts_with(char::is_uppercase) && name.len() > 1 && has_word(clause, name)
             };
             let mut others = (0..result.rows.len()).filter_map(|row| text(row, column)).filter(is_other);
-            let is_said = has_word(clause, own);
+            let is_said = has_word(part, own);
             if let Some(name) = others.next().filter(|_| !is_said)
                 && let Some(at) = clause.find(name)
             {

@@ -108,12 +108,15 @@ pub(super) fn derived_origin(
                 && is_rest
                 && share < 100.0
                 && !number.is_percent
-                && number.stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
+                && number.rounded().stands_for(100.0 / (100.0 - share), ShareScale::Unknown)
             {
                 let expression = format!("100.0e0 / (100.0e0 - {factor_text}{value:?})");
                 return origin(expression, 100.0 / (100.0 - share));
             }
-            if is_one_in && share != 0.0 && !number.is_percent && number.stands_for(100.0 / share, ShareScale::Unknown)
+            if is_one_in
+                && share != 0.0
+                && !number.is_percent
+                && number.rounded().stands_for(100.0 / share, ShareScale::Unknown)
             {
                 return origin(format!("100.0e0 / ({factor_text}{value:?})"), 100.0 / share);
             }
@@ -125,16 +128,16 @@ pub(super) fn derived_origin(
         }
         // `1 h 30 min` of 5400 seconds, `5 hours and 10 minutes` of 310 minutes.
         if let Some((dimension, unit)) = unit
-            && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
+            && let Some((of_column, column_unit)) = unit_of_column(&name)
             && of_column == dimension
-            && let Some(whole) = unit_before(token, place, dimension)
-            && (value * column_unit - whole - number.value * unit).abs() < 0.5 * unit
+            && let Some((whole, least)) = units_in_row(token, place, dimension)
+            && (value * column_unit - whole).abs() < 0.5 * least
         {
             let factor = column_unit / unit;
             return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
         }
         if let Some((dimension, unit)) = unit
-            && let Some((of_column, column_unit)) = name.rsplit(|c: char| !c.is_alphanumeric()).find_map(unit_called)
+            && let Some((of_column, column_unit)) = unit_of_column(&name)
             && of_column == dimension
             && unit != column_unit
         {
@@ -150,7 +153,32 @@ pub(super) fn derived_origin(
             }
         }
     }
-    if is_rest { rest_of_sum(result, rows, number) } else { None }
+    if is_rest { rest_of_sum(result, rows, number).or_else(|| rest_of_row(result, rows, number)) } else { None }
+}
+
+/// Returns what one column of a row leaves of another: the 5,136 that stayed, of 5,350 customers of whom 214 left.
+fn rest_of_row(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Option<ProofOrigin> {
+    let row = match (rows, result.rows.len()) {
+        ([row], _) => *row,
+        ([], 1) => 0,
+        _ => return None,
+    };
+    if number.is_percent || number.tolerance > 0.5 {
+        return None;
+    }
+    let is_label = |column: &usize| result.rows.len() > 1 && result.label_columns().contains(column);
+    let columns = (0..result.columns.len()).filter(|column| !is_label(column));
+    let cells: Vec<(usize, f64)> =
+        columns.filter_map(|column| Some((column, number_of(result.rows.get(row)?.get(column)?)?))).collect();
+    cells.iter().find_map(|(whole_column, whole)| {
+        let mut parts = cells.iter().filter(|(column, part)| column != whole_column && *part > 0.0 && part < whole);
+        let (column, part) = parts.find(|(_, part)| number.stands_for(whole - part, ShareScale::Amount))?;
+        Some(ProofOrigin::Expression {
+            expression: format!("{whole:?} - {part:?}"),
+            value: whole - part,
+            cells: vec![result.cell(row, *whole_column), result.cell(row, *column)],
+        })
+    })
 }
 
 /// Returns what is left of a column's sum without a row that is named.
@@ -182,16 +210,50 @@ fn is_whole_of(token: &TextToken, value: f64) -> bool {
     matches!(&token.kind, TextTokenKind::Number(number) if number.value == value.floor())
 }
 
-/// Returns what the number right before another is, with its own unit of the same dimension, in the least one: 3600 of
-/// `1 h 30 min`.
-fn unit_before(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Option<f64> {
+/// Returns what numbers in a row with units of one dimension make together, in the least unit of it, where a number is one of
+/// several, and the smallest of their units: 11812 and a second of `3 h 16 min 52 s`.
+fn units_in_row(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Option<(f64, f64)> {
     let start = place.offset + token.start;
-    let tokens = tokens_in(place.sentence);
-    let before = tokens.iter().filter(|one| one.end <= start).max_by_key(|one| one.end)?;
-    let TextTokenKind::Number(number) = &before.kind else { return None };
-    let (_, unit) = unit_behind(before, place.sentence).filter(|(of, _)| *of == dimension)?;
-    let between = place.sentence[before.end..start].split_whitespace().count();
-    (between <= 2).then_some(number.value * unit)
+    let mut rows: Vec<Vec<(TextToken, f64, f64)>> = Vec::new();
+    for one in tokens_in(place.sentence) {
+        let TextTokenKind::Number(number) = one.kind else { continue };
+        let Some((_, unit)) = unit_behind(&one, place.sentence).filter(|(of, _)| *of == dimension) else { continue };
+        let last = rows.last().and_then(|row| row.last());
+        let goes_on = last.is_some_and(|(before, _, larger)| {
+            unit < *larger && place.sentence[before.end..one.start].split_whitespace().count() <= 2
+        });
+        match rows.last_mut().filter(|_| goes_on) {
+            Some(row) => row.push((one, number.value, unit)),
+            None => rows.push(vec![(one, number.value, unit)]),
+        }
+    }
+    let row = rows.into_iter().find(|row| row.len() > 1 && row.iter().any(|(one, _, _)| one.start == start))?;
+    let least = row.last().map(|(_, _, unit)| *unit)?;
+    Some((row.iter().map(|(_, value, unit)| value * unit).sum(), least))
+}
+
+/// Whether a number has a unit behind it, and a column that is called by another unit of the same: 42.6 hours are no cell of
+/// `mean_minutes`.
+pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+    match (unit_behind(token, clause), unit_of_column(&name)) {
+        (Some((dimension, unit)), Some((of_column, column_unit))) => dimension == of_column && unit != column_unit,
+        _ => false,
+    }
+}
+
+/// Returns by what a column's values are multiplied to be in the unit behind a number, where both have one of the same kind.
+pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> Option<f64> {
+    let (of_column, column_unit) = unit_of_column(&column.to_lowercase())?;
+    let (dimension, unit) = unit_behind(token, clause)?;
+    (dimension == of_column).then_some(column_unit / unit)
+}
+
+/// Returns the dimension and the size of the unit by which a lowercase column is called.
+fn unit_of_column(name: &str) -> Option<(char, f64)> {
+    // `Min_price` is of a minimum.
+    let name = name.strip_prefix("min_").unwrap_or(name);
+    name.rsplit(|c: char| !c.is_alphanumeric()).filter(|part| *part != name || part.len() > 1).find_map(unit_called)
 }
 
 /// Returns the dimension and the size of the unit behind a number.
@@ -199,6 +261,11 @@ fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
     let behind = clause[token.end..].trim_start();
     let word = behind.split(|c: char| !c.is_alphanumeric()).next()?;
     unit_called(&word.to_lowercase())
+}
+
+/// Whether a lowercase word is a unit.
+pub(super) fn is_unit_called(word: &str) -> bool {
+    unit_called(word).is_some()
 }
 
 fn unit_called(word: &str) -> Option<(char, f64)> {

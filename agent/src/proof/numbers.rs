@@ -1,6 +1,8 @@
 //! Numbers as people write them: digits with the marks of several languages, scientific, with a scale, signed, as a time of
 //! day, and in words.
 
+use super::bounds::bound_before;
+use super::derived::is_unit_called;
 use super::foreign_numbers::foreign_number;
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 
@@ -109,6 +111,11 @@ const PERCENT: [&str; 11] = [
     "por ciento",
     "por cento",
 ];
+/// What is measured and not counted, beside the units that can be turned into each other.
+const MEASURES: &str = "\
+    degree degrees week weeks month months year years dollar dollars euro euros pound pounds point points sekunden \
+    minuten stunden tage wochen monate jahre grad heures jours semaines mois ans minutos horas días semanas meses años \
+    minuti ore giorni minuten uren dagen";
 /// Words behind a number that make it one of a hundred.
 const OF_HUNDRED: [&str; 4] = ["out of every 100", "out of 100", "of every 100", "in every 100"];
 
@@ -132,8 +139,8 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     let first = text[start..end].to_lowercase();
     if let Some((value, tolerance, number_end)) = foreign_number(text, start) {
         let is_scaled = tolerance > DOZEN_TOLERANCE;
-        let number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, other: None };
-        return Some((with_percent(number, &text[number_end..]), number_end));
+        let number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
+        return Some((with_meaning(number, text, start, number_end), number_end));
     }
     let (mut total, mut current, mut tolerance) = (0.0, 0.0, 0.5);
     let mut number_end = None;
@@ -200,11 +207,12 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         return None;
     }
     let is_scaled = tolerance > DOZEN_TOLERANCE;
-    let mut number = WrittenNumber { value: total + current, tolerance, is_percent: false, is_scaled, other: None };
+    let value = total + current;
+    let mut number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
     if number.tolerance <= 0.5 && has_half(&text[number_end..]) {
         (number.value, number.tolerance) = (number.value + 0.5, HALF_TOLERANCE);
     }
-    Some((with_percent(number, &text[number_end..]), number_end))
+    Some((with_meaning(number, text, start, number_end), number_end))
 }
 
 /// Whether what stands behind a number adds a half: `two and a half hours`, `two hours and a half`.
@@ -243,8 +251,14 @@ fn is_counted_one(text: &str, start: usize, end: usize) -> bool {
         && !AFTER_ONE.contains(&after.as_str())
 }
 
-fn with_percent(number: WrittenNumber, behind: &str) -> WrittenNumber {
-    WrittenNumber { is_percent: is_percent(behind), ..number }
+/// Adds what stands beside a number in words: a percent sign, a unit of what is measured, `about`.
+fn with_meaning(number: WrittenNumber, text: &str, start: usize, end: usize) -> WrittenNumber {
+    let is_percent = is_percent(&text[end..]);
+    let unit = text[end..].trim_start_matches([' ', '-']).split(|c: char| !c.is_alphanumeric()).next();
+    let unit = unit.unwrap_or_default().to_lowercase();
+    let is_measured = is_percent || MEASURES.split(' ').any(|known| known == unit) || is_unit_called(&unit);
+    let is_rounded = number.is_scaled || number.tolerance != 0.5 || bound_before(text, start).is_some();
+    WrittenNumber { is_percent, is_counted: !is_measured && !is_rounded, ..number }
 }
 
 /// Whether what stands behind a number makes it a percentage.
@@ -304,8 +318,8 @@ fn read_digits(rest: &str) -> WrittenDigits {
         Some(b',') => {
             let is_list = bytes.get(end + 1 + count) == Some(&b',') && digits(end + 2 + count) > 0;
             let is_mark = mark.is_some_and(|mark| mark != ",") || (mark.is_none() && groups == 0);
-            let is_small = rest.starts_with("0,") && count > 3;
-            is_mark && !is_list && ((1..=2).contains(&count) || is_small)
+            // A comma before more than three digits is between no thousands.
+            is_mark && !is_list && ((1..=2).contains(&count) || count > 3)
         }
         _ => false,
     };
@@ -471,7 +485,8 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     } else if other.is_none() && is_in_parentheses(text, start, after) {
         other = Some((-value, tolerance));
     }
-    let number = WrittenNumber { value, tolerance, is_percent, is_scaled: factor.is_some(), other };
+    let is_scaled = factor.is_some();
+    let number = WrittenNumber { value, tolerance, is_percent, is_scaled, is_counted: false, other };
     let token = TextToken {
         text: text[start - sign..start + end].to_owned(),
         start: start - sign,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
 use super::claims::{claimed_origin, out_of_origin, score_origin};
-use super::derived::derived_origin;
+use super::derived::{derived_origin, is_in_other_unit};
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
@@ -51,7 +51,9 @@ impl Prover {
                 None => result.named_rows(place),
             };
             let candidates = result.cells().filter(|(row, column, _)| {
-                (labelled.is_empty() || labelled.contains(row)) && !result.is_other_extreme(*column, clause)
+                (labelled.is_empty() || labelled.contains(row))
+                    && !result.is_other_extreme(*column, clause)
+                    && !is_in_other_unit(result, *column, token, clause)
             });
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
@@ -69,7 +71,7 @@ impl Prover {
             let found = equal.next();
             // `2022 had 406 more than 2019`: a difference of rows that the sentence names, whatever a row has by chance.
             let compared = match labelled.len() {
-                0 | 1 if is_said_as_difference(clause, token.end) => result.labelled(sentence),
+                0 | 1 if is_said_as_difference(clause, token) => result.labelled(sentence),
                 _ => labelled.clone(),
             };
             if let TextTokenKind::Number(number) = &token.kind
@@ -122,7 +124,7 @@ impl Prover {
         let equals = |result: &ProofRows| {
             result.cells().any(|(_, column, value)| token.equals(value, result.share_scale(column)))
         };
-        if self.results.iter().any(equals) {
+        if !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
             return self.between(token, place).unwrap_or(ProofOrigin::Unproven);
         }
         for result in self.results.iter().rev() {
@@ -316,7 +318,21 @@ impl Prover {
 
 /// Returns what one of a column is in, by its name: a million of `population_millions` and `sales_in_million`.
 fn scale_of_column(name: &str) -> Option<f64> {
-    name.split(|c: char| !c.is_alphanumeric()).find_map(|word| scale_of(word).filter(|scale| *scale >= 1e3))
+    name.split(|c: char| !c.is_alphanumeric())
+        .find_map(|word| scale_of(word).or_else(|| scale_of_currency(word)).filter(|scale| *scale >= 1e3))
+}
+
+/// Returns what the letter before a currency stands for: a thousand of `keur` and `TEUR`, a million of `musd`.
+fn scale_of_currency(word: &str) -> Option<f64> {
+    let lower = word.to_lowercase();
+    let currency = lower.get(1..)?;
+    let scale = match lower.chars().next()? {
+        'k' | 't' => 1e3,
+        'm' => 1e6,
+        'b' => 1e9,
+        _ => return None,
+    };
+    ["eur", "usd", "gbp", "chf", "jpy"].contains(&currency).then_some(scale)
 }
 
 /// Whether a number is of all rows by the words before it: `the 3 methods`.
@@ -329,8 +345,16 @@ fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
     sentence[..start].ends_with('(') && [" row)", " rows)"].iter().any(|word| sentence[end..].starts_with(word))
 }
 
-/// Whether a number is a difference by the word behind it: `406 more`.
-fn is_said_as_difference(clause: &str, end: usize) -> bool {
-    let next = clause[end..].split_whitespace().next().unwrap_or_default().to_lowercase();
-    ["more", "fewer", "less", "higher", "lower", "additional", "extra"].contains(&next.as_str())
+/// Whether a number is a difference by what stands beside it: `406 more`, `3 seconds behind`, `+3`.
+fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
+    const COMPARED: [&str; 7] = ["more", "fewer", "less", "higher", "lower", "additional", "extra"];
+    const COMPARED_BY_UNIT: [&str; 8] =
+        ["behind", "ahead", "later", "earlier", "longer", "shorter", "faster", "slower"];
+    let mut behind = clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let next = behind.next().unwrap_or_default().to_lowercase();
+    let later = behind.next().unwrap_or_default().to_lowercase();
+    COMPARED.contains(&next.as_str())
+        || COMPARED_BY_UNIT.contains(&next.as_str())
+        || COMPARED_BY_UNIT.contains(&later.as_str())
+        || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))
 }

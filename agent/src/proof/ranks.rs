@@ -17,6 +17,8 @@ const FROM_GREATEST: [&str; 9] =
     ["highest", "largest", "greatest", "biggest", "most", "longest", "busiest", "richest", "tallest"];
 /// Words in the names of columns by whose values somebody may be the first in either direction.
 const OF_TIME: [&str; 8] = ["year", "date", "day", "time", "age", "rank", "position", "place"];
+/// The same of columns that say the place itself.
+const OF_PLACES: [&str; 3] = ["rank", "position", "place"];
 /// Words by which the least comes first.
 const FROM_LEAST: [&str; 6] = ["lowest", "smallest", "fewest", "least", "shortest", "cheapest"];
 
@@ -72,7 +74,8 @@ pub(super) fn rank_origin(result: &ProofRows, row: usize, rank: usize, sentence:
                 });
             }
         }
-        if !is_time {
+        // A column of places says itself who is where.
+        if !is_time || name.split(|c: char| !c.is_alphanumeric()).any(|word| OF_PLACES.contains(&word)) {
             found = Some(ProofOrigin::Unproven);
         }
     }

@@ -359,7 +359,23 @@ impl ProofRows {
             _ => false,
         };
         let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
-        self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect()
+        let found: Vec<usize> =
+            self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
+        self.of_quarter(text, found)
+    }
+
+    /// Leaves those of several rows of a year whose quarter, a column of its own, stands in a text as well: of `Q1 2026`
+    /// one.
+    fn of_quarter(&self, text: &str, rows: Vec<usize>) -> Vec<usize> {
+        let is_quarter = |name: &String| ["quarter", "qtr", "q"].contains(&name.to_lowercase().as_str());
+        let Some(column) = self.columns.iter().position(is_quarter).filter(|_| rows.len() > 1) else { return rows };
+        let quarter = |row: usize| number_of(self.rows.get(row)?.get(column)?);
+        let is_said = |row: &usize| {
+            let number = (1..=4).find(|number| quarter(*row) == Some(f64::from(*number)));
+            number.is_some_and(|number| says_quarter(text, number))
+        };
+        let said: Vec<usize> = rows.iter().copied().filter(is_said).collect();
+        if said.is_empty() { rows } else { said }
     }
 }
 

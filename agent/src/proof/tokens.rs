@@ -39,6 +39,9 @@ pub(super) enum TextTokenKind {
     Code(String),
 }
 
+/// By how much what a word counts may differ from a whole number, where it was computed in fractions.
+const COUNT_TOLERANCE: f64 = 1e-6;
+
 /// How a column writes shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShareScale {
@@ -61,19 +64,35 @@ pub(super) struct WrittenNumber {
     pub(super) is_percent: bool,
     /// Whether a word or a letter behind it is a part of it: `1.2 million`.
     pub(super) is_scaled: bool,
+    /// Whether it is a word for how many, which says the very number: `two` offices are no 1.97 of anything. What is
+    /// measured, `thirty-seven minutes`, and what is said to be about so many is rounded.
+    pub(super) is_counted: bool,
     /// What it is read as too, with how far it rounds: `48.213` of 48213, and `42 per million` of 0.000042.
     pub(super) other: Option<(f64, f64)>,
 }
 
 impl WrittenNumber {
     pub(super) fn whole(number: usize) -> Self {
-        Self { value: number as f64, tolerance: 0.5, is_percent: false, is_scaled: false, other: None }
+        Self {
+            value: number as f64,
+            tolerance: 0.5,
+            is_percent: false,
+            is_scaled: false,
+            is_counted: false,
+            other: None,
+        }
+    }
+
+    /// Returns the number as one that is rounded, although it is a word: `three times as many` are 3.1 times.
+    pub(super) fn rounded(self) -> Self {
+        Self { is_counted: false, ..self }
     }
 
     /// Whether `value` is written so when it is rounded to as many digits.
     pub(super) fn stands_for(&self, value: f64, scale: ShareScale) -> bool {
         let reads = |value: f64, written: f64, tolerance: f64| {
-            (value - written).abs() <= tolerance * 1.000_001 && !is_other_whole(value, written, tolerance)
+            let allowed = if self.is_counted { COUNT_TOLERANCE } else { tolerance * 1.000_001 };
+            (value - written).abs() <= allowed && !is_other_whole(value, written, tolerance)
         };
         let close = |value: f64| {
             reads(value, self.value, self.tolerance)
@@ -368,7 +387,12 @@ fn part_of_whole(text: &str, start: usize, end: usize, found: &[TextToken]) -> O
         let before = last_words(&text[..start], 1);
         // `Down by a third`.
         let is_by = ["by a", "by one"].iter().any(|words| last_words(&text[..start], 2) == *words);
-        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && BEHIND_PART.contains(&next.as_str()));
+        // `Germany brings in half, France a third and Italy the rest`.
+        let is_of_name =
+            text[..start].split_whitespace().rev().nth(1).is_some_and(|word| word.starts_with(char::is_uppercase))
+                && (next.is_empty() || next == "and" || next == ".");
+        let is_of_one = BEHIND_PART.contains(&next.as_str()) || is_of_name;
+        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && is_of_one);
         is_part.then_some((1.0, start))?
     } else {
         let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);

@@ -77,6 +77,13 @@ pub(super) enum End {
     Paused,
 }
 
+/// An SQL query, and where its bare names resolve.
+#[derive(Debug, Clone)]
+struct SucceededQuery {
+    sql: String,
+    database: Option<String>,
+}
+
 /// The exchange so far.
 pub(super) struct Turns<'a> {
     task: &'a RunTask,
@@ -100,6 +107,8 @@ pub(super) struct Turns<'a> {
     waiting: Vec<WaitingToolCall>,
     kql_used: Option<String>,
     sql_used: Option<String>,
+    /// The latest SQL query that succeeded, with the database in which its bare names resolve.
+    succeeded: Option<SucceededQuery>,
     /// Of the latest query that succeeded.
     answer_ticket: Option<ResultTicket>,
     /// When the run is stored again, and the events that it had when it was stored last.
@@ -198,6 +207,7 @@ impl<'a> Turns<'a> {
             waiting: Vec::new(),
             kql_used: None,
             sql_used: None,
+            succeeded: None,
             answer_ticket: None,
             store_at: Instant::now() + STORE_EVERY,
             stored_events: 1,

@@ -28,6 +28,11 @@ const SHOP: &[&str] = &[
      (2, TIMESTAMP '2024-01-05 10:00:00', DATE '2024-02-29'), (3, TIMESTAMP '2024-02-29 23:00:00', DATE '2024-03-01')",
     "CREATE TABLE shop.parcels (id BIGINT, state VARCHAR, sent VARCHAR, is_back BOOLEAN, rebate_pct DOUBLE, \
      fee_cents BIGINT)",
+    "CREATE TABLE shop.stock_snapshots (item BIGINT, snapshot_date DATE, on_hand BIGINT)",
+    "INSERT INTO shop.stock_snapshots VALUES (1, DATE '2024-01-01', 5), (2, DATE '2024-01-01', 7), \
+     (1, DATE '2024-02-01', 4), (2, DATE '2024-02-01', 9)",
+    "CREATE TABLE shop.parcel_owners (parcel_id BIGINT, referrer_id BIGINT)",
+    "INSERT INTO shop.parcel_owners VALUES (1, 2), (2, NULL)",
     "INSERT INTO shop.parcels VALUES (1, 'sent', '31/01/2024', true, 5, 100), (2, 'SENT', '01/02/2023', false, 10, 250), \
      (3, 'lost ', '15/06/2024', NULL, 0, 300)",
 ];
@@ -350,6 +355,12 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT sum(fee_cents * (1 - rebate_pct / 100)) AS s FROM shop.parcels", &[]),
     ("SELECT sum(fee_cents) AS dollars FROM shop.parcels", &["condition"]),
     ("SELECT sum(fee_cents) / 100.0 AS dollars FROM shop.parcels", &[]),
+    // States of several days that are added up, and a count that says what it counts in another form.
+    ("SELECT sum(on_hand) AS stock FROM shop.stock_snapshots", &["fan_out"]),
+    ("SELECT snapshot_date, sum(on_hand) AS stock FROM shop.stock_snapshots GROUP BY snapshot_date", &[]),
+    ("SELECT sum(on_hand) AS stock FROM shop.stock_snapshots WHERE snapshot_date = DATE '2024-02-01'", &[]),
+    ("SELECT count(referrer_id) AS referred FROM shop.parcel_owners", &[]),
+    ("SELECT count(referrer_id) AS n FROM shop.parcel_owners", &["nulls"]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,6 +83,32 @@ async fn an_answer_marked_as_right_is_proposed_and_accepted() {
     assert_eq!(said["proposal"]["state"], "accepted", "{said}");
 }
 
+/// What is right rests on the query that ran: the last of a run may have failed, or all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_failed_is_not_proposed() {
+    const FAILING: &str = "SELECT sum(turnout_of_voters) AS n FROM votes";
+    for (queries, proposed) in [(vec![SQL, FAILING], Some(SQL)), (vec![FAILING], None)] {
+        let mut turns: Vec<Value> = queries.iter().map(|sql| json!({"events": [run_sql(sql)]})).collect();
+        turns.push(json!({"events": [{"text": "CA had 2 votes."}]}));
+        let script = json!({"runs": [{"turns": turns, "repeat_last": true}]});
+        let server = TestServer::start(TestSettings::default().tokens(TOKENS).script(script)).await;
+        server
+            .execute("CREATE TABLE votes AS SELECT * FROM (VALUES ('CA', 2018), ('CA', 2018)) AS t(state, year)")
+            .await;
+        let events = ask(&server, QUESTION).await;
+        let said = say(&server, run_id(&events), json!({"verdict": "right"}), "ann-tok").await;
+        assert_eq!(said.status, 200, "{}", said.text);
+        let said = said.json();
+        assert_eq!(said["proposal"]["sql"].as_str(), proposed, "{said}");
+        if proposed.is_some() {
+            assert_eq!(data(&events, "answer_final")["sql_used"], SQL);
+        } else {
+            let why = said["not_proposed"].as_str().unwrap();
+            assert!(why.contains("no SQL query of the run succeeded"), "{why}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn corrections_are_proposed_after_they_ran() {
     let server = started().await;

@@ -178,6 +178,11 @@ const BIRTHS: &str = "SELECT 2013 AS year, 4 AS month, 517 AS births";
 const AGES: &str =
     "SELECT * FROM (VALUES ('Alice Moreau', 34), ('Bob Tanaka', 51), ('Carla Ruiz', 29)) AS t(name, age)";
 
+const QUARTERS: &str = "SELECT * FROM (VALUES (2025, 4, 1200), (2026, 1, 1080), (2026, 2, 1350)) AS \
+                        t(year, quarter, revenue_keur)";
+const RACE: &str = "SELECT * FROM (VALUES (1, 'Vos', 11812, 'Visma'), (2, 'Kopecky', 11815, 'Wiebes'), (3, 'Longo', 11829, \
+                    'Telekom')) AS t(position, rider, time_s, team)";
+
 /// A query, a sentence that its rows prove, and one that they do not: bounds and rounded numbers, months and years, counts
 /// of rows, places in tables, forms of numbers, and numbers that are no claim.
 const WORDINGS: &[(&str, &str, &str)] = &[
@@ -274,6 +279,22 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (YEARS, "Sales grew by 100 % in 2022.", "Sales grew by 50 % in 2022."),
     (YEARS, "Over the four years there were 390 sales.", "Over the four years there were 380 sales."),
     (YEARS, "The change from 2023 to 2024 was -30.", "The change from 2023 to 2024 was -20."),
+    ("SELECT 17 AS cases, 42.6 AS mean_minutes", "17 cases of 42.6 minutes.", "17 cases of 42.6 hours."),
+    (
+        "SELECT 17 AS cases, 42.6 AS mean_minutes",
+        "All cases together took about 724 minutes.",
+        "All cases together took about 924 minutes.",
+    ),
+    ("SELECT 11812 AS winner_s", "The winner took 3 h 16 min 52 s.", "The winner took 3 h 26 min 52 s."),
+    ("SELECT 214 AS left_us, 5350 AS clients", "5,136 clients stayed.", "5,163 clients stayed."),
+    ("SELECT 1.0842 AS rate", "Der Kurs ist 1,0842.", "Der Kurs ist 1,0824."),
+    (QUARTERS, "Revenue fell by 10 % in Q1 2026.", "Revenue fell by 12 % in Q1 2026."),
+    (QUARTERS, "In Q2 2026 we made 1.35 million euros.", "In Q2 2026 we made 1.35 billion euros."),
+    (RACE, "Kopecky finished 3 seconds behind the winner.", "Kopecky finished 5 seconds behind the winner."),
+    (RACE, "Vos came first and Kopecky second.", "Kopecky won and Vos came second."),
+    (RACE, "The second, Kopecky, rides for Wiebes.", "The second, Kopecky, rides for Visma."),
+    ("SELECT 1.97 AS avg_items", "An order has about two items.", "An order has two items."),
+    ("SELECT 36.9 AS avg_minutes", "A call takes thirty-seven minutes.", "A call takes thirty-six minutes."),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

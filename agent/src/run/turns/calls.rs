@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 
-use super::{Turns, raw_arguments};
+use super::{SucceededQuery, Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::confidence::ResultEvidence;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
@@ -111,7 +111,7 @@ impl Turns<'_> {
             self.assessment.sql_database = Some(database).filter(|name| name != DEFAULT_DATABASE);
         }
         for (OwnCall { started, model_name, model_id, .. }, reported) in reported {
-            let failed = self.take_in(&started.tool, model_name, model_id, reported);
+            let failed = self.take_in(started, model_name, model_id, reported);
             let recorded = self.budget.record(&started.tool, &started.args, failed);
             recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
             self.nudge(&started.tool, failed);
@@ -250,11 +250,12 @@ impl Turns<'_> {
     ) -> bool {
         let text_tokens = self.context.text_tokens;
         let reported = report(&self.task.handle, &mut self.prover, text_tokens, call, outcome, status);
-        self.take_in(&call.tool, &call.tool, model_id, reported)
+        self.take_in(call, &call.tool, model_id, reported)
     }
 
     /// Adds the message of a result, and remembers the ticket of the latest query. Returns whether the call failed.
-    fn take_in(&mut self, tool: &str, model_name: &str, model_id: &str, reported: ReportedResult) -> bool {
+    fn take_in(&mut self, call: &ToolCallStarted, model_name: &str, model_id: &str, reported: ReportedResult) -> bool {
+        let tool = call.tool.as_str();
         let ReportedResult { failed, text, ticket, ran, is_repeated, evidence } = reported;
         match (tools::answers(tool), evidence) {
             (true, Some(evidence)) => self.evidence.result = Some(evidence),
@@ -267,13 +268,29 @@ impl Turns<'_> {
             (true, true) => self.variation + 1,
             (true, false) => self.variation,
         };
-        if tool == tools::RUN_SQL && ran.is_some() {
-            self.sql_used = ran;
+        if tool == tools::RUN_SQL {
+            self.note_outcome(call, failed, ran);
         }
         if !failed && tools::answers(tool) {
             self.answer_ticket = ticket;
         }
         failed
+    }
+
+    /// Remembers the SQL query that succeeded: where a later one fails, the answer rests on the one before.
+    fn note_outcome(&mut self, call: &ToolCallStarted, failed: bool, ran: Option<String>) {
+        match (failed, &self.succeeded) {
+            (false, _) => {
+                self.sql_used = ran.or_else(|| query_text(&call.args, tools::sql_argument)).or(self.sql_used.take());
+                let database = self.assessment.sql_database.clone();
+                self.succeeded = self.sql_used.clone().map(|sql| SucceededQuery { sql, database });
+            }
+            (true, Some(SucceededQuery { sql, database })) => {
+                self.sql_used = Some(sql.clone());
+                self.assessment.sql_database.clone_from(database);
+            }
+            (true, None) => {}
+        }
     }
 
     /// Adds words to a tool's result that keep the model from repeating itself.

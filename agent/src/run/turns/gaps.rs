@@ -20,7 +20,7 @@ use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
 use crate::sql_text::{quote_identifier, quoted_table, quoted_texts};
-use use_of_columns::{takes_all_rows, uses_opaque_column};
+use use_of_columns::{SaidByQuery, takes_all_rows, uses_opaque_column, what_is_said};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -146,7 +146,10 @@ impl Turns<'_> {
             self.evidence.missing = vec![phrase];
             self.gaps.otherwise = Some(sentence);
         }
-        self.evidence.unknown_names = gaps.names;
+        // A name that the model has spelled otherwise finds something, by a text in the query.
+        let found_nothing = self.evidence.result.as_ref().is_some_and(|result| result.found_nothing());
+        let names_matter = found_nothing || self.texts_of(&query).is_empty();
+        self.evidence.unknown_names = if names_matter { gaps.names } else { Vec::new() };
         self.evidence.unexplained = gaps.others;
         self.gaps.elsewhere = elsewhere.unwrap_or_default();
         self.gaps.note = self.note_of_gaps(&query).await;
@@ -185,16 +188,19 @@ impl Turns<'_> {
             self.texts_of(query).iter().for_each(|text| vocabulary.add_literal(text));
         }
         let is_unfiltered = self.sql_used.is_some() && takes_all_rows(query);
+        let said = if self.sql_used.is_some() { what_is_said(query) } else { SaidByQuery::default() };
         let judged = |vocabulary: &Vocabulary| {
             let mut gaps = gaps_of(&question, vocabulary);
+            gaps.asked.retain(|gap| !said.may_be(gap, &question));
             if gaps.asked.is_empty() && is_unfiltered {
                 gaps.asked.extend(unfiltered_words(&question, vocabulary));
             }
             gaps
         };
         let mut gaps = judged(&vocabulary);
+        let mut whole = Vec::new();
         if !gaps.asked.is_empty() {
-            self.add_databases(&read, &mut vocabulary).await;
+            whole = self.add_databases(&read, &mut vocabulary).await;
             gaps = judged(&vocabulary);
         }
         let otherwise = match &gaps.judgement {
@@ -212,8 +218,10 @@ impl Turns<'_> {
         self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
         // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name, nor from one of
         // another language.
+        // One table has too few names to tell their language by: those of its database tell more.
+        let named = if whole.len() > tables.len() { &whole } else { &tables };
         if !gaps.asked.is_empty()
-            && (uses_opaque_column(query, &question, &read[..own], &tables) || !are_english(&tables))
+            && (uses_opaque_column(query, &question, &read[..own], &tables) || !are_english(named))
         {
             gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
             gaps.asked.clear();
@@ -245,18 +253,22 @@ impl Turns<'_> {
         resolved.into_iter().flatten().map(|table| table.info).collect()
     }
 
-    /// Adds the names of the other tables of the databases that are read, which the prompt may not show.
-    async fn add_databases(&self, read: &[TableInfo], vocabulary: &mut Vocabulary) {
+    /// Adds the names of the other tables of the databases that are read, which the prompt may not show. Returns all tables
+    /// of these databases, as far as they are looked at.
+    async fn add_databases(&self, read: &[TableInfo], vocabulary: &mut Vocabulary) -> Vec<TableInfo> {
         let mut databases: Vec<&str> = read.iter().map(|table| table.name.database.as_str()).collect();
         databases.sort_unstable();
         databases.dedup();
         let who = self.context.session.principal();
+        let mut found = Vec::new();
         for database in databases.into_iter().take(PROBED_TABLES) {
             let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
             let tables = self.task.catalog.tables();
             let page = tables.list_with_columns(who, &filter, PageRequest::first(DATABASE_TABLES)).await;
-            page.map(|page| page.items).unwrap_or_default().iter().for_each(|table| vocabulary.add_table(table));
+            found.extend(page.map(|page| page.items).unwrap_or_default());
         }
+        found.iter().for_each(|table| vocabulary.add_table(table));
+        found
     }
 
     /// Adds the words of a question that values of tables have: those that the catalog keeps, and what a bounded look at
@@ -390,11 +402,8 @@ impl Turns<'_> {
     /// Says what is missing and what is nearest; `None` where there is nothing to say.
     async fn note_of_gaps(&self, query: &str) -> Option<String> {
         let evidence = &self.evidence;
-        let found_nothing = evidence.result.as_ref().is_some_and(|result| result.found_nothing());
         let listed = |names: &[String]| names.iter().map(|name| format!("“{name}”")).collect::<Vec<_>>().join(" or ");
-        // A name that the model has spelled otherwise finds something, by a text in the query.
-        let names_matter = !evidence.unknown_names.is_empty() && (found_nothing || self.texts_of(query).is_empty());
-        let what = match (evidence.missing.is_empty(), names_matter) {
+        let what = match (evidence.missing.is_empty(), !evidence.unknown_names.is_empty()) {
             (false, _) if self.gaps.otherwise.is_some() => self.gaps.otherwise.clone().unwrap_or_default(),
             (false, _) => format!("no table, column or value here is called {}", listed(&evidence.missing)),
             (true, true) => format!("no value here is called {}", listed(&evidence.unknown_names)),

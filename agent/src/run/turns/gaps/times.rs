@@ -18,6 +18,7 @@ const YEARS: std::ops::Range<i32> = 1500..2200;
 const EXPECTED: &str = "forecast forecasts prediction predictions predicted planned expected projected projection scheduled due target budget";
 /// Words in the names of texts, and of whole numbers, that may be times in another form.
 const TIME_TEXTS: &[&str] = &["date", "time", "year", "day", "month", "period", "season", "timestamp", "ts"];
+const KEYS: &[&str] = &["_sk", "_id", "_key", "_fk"];
 const TIME_NUMBERS: &[&str] = &["date", "time", "period", "season", "timestamp", "ts"];
 
 /// A time that a question asks for.
@@ -103,7 +104,9 @@ impl Turns<'_> {
     async fn spans_of(&self, table: &TableInfo) -> Option<Vec<TimeSpan>> {
         let name_has = |name: &str, words: &[&str]| {
             let lower = name.to_lowercase();
-            lower.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
+            // `date_sk` of a table of days tells rows apart.
+            let is_key = KEYS.iter().any(|ending| lower.ends_with(ending));
+            !is_key && lower.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
         };
         let is_time = |data_type: &arrow::datatypes::DataType| {
             use arrow::datatypes::DataType::{Date32, Date64, Timestamp};

@@ -1,10 +1,14 @@
 //! What a query does with what it reads, for questions whose words tell too little: whether it takes all rows of a table,
-//! and whether it is about a column whose name says nothing.
+//! whether it is about a column whose name says nothing, and what it computes or keeps rows by that the question says in
+//! other words.
 
 use querent_catalog::TableInfo;
-use sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, SetExpr, Statement};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
+    SetExpr, Statement, UnaryOperator,
+};
 
-use crate::coverage::is_opaque_name;
+use crate::coverage::{AskedGap, GapKind, is_opaque_name};
 use crate::repair::parse_query;
 
 /// The shortest text of a question that a column is looked up by; of a code, a question may have the letters by chance.
@@ -45,6 +49,98 @@ fn is_count_or_column(item: &SelectItem) -> bool {
     }
 }
 
+/// What a query says by how it is built, and not by names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SaidByQuery {
+    /// It computes a figure of several columns, which has no name in the data: a margin, a length of stay.
+    computes: bool,
+    /// It keeps rows by a truth value or by what is not there: `sea_view`, `returned_on IS NULL`.
+    filters_by_flag: bool,
+}
+
+impl SaidByQuery {
+    /// Whether what is missing may be what the query says so. Who or what is counted has to have a name.
+    pub(super) fn may_be(self, gap: &AskedGap, question: &str) -> bool {
+        let is_counted = question.to_lowercase().contains("how many");
+        match gap.kind {
+            GapKind::Thing => self.computes && !is_counted,
+            GapKind::Said => self.filters_by_flag,
+            GapKind::Counted => false,
+        }
+    }
+}
+
+/// Returns what a query says by how it is built.
+pub(super) fn what_is_said(sql: &str) -> SaidByQuery {
+    let parsed = parse_query(sql);
+    let Some(Statement::Query(query)) = parsed.as_ref().map(|parsed| &parsed.statement) else {
+        return SaidByQuery::default();
+    };
+    let SetExpr::Select(select) = query.body.as_ref() else { return SaidByQuery::default() };
+    let computes = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => computes_of_columns(expr),
+        _ => false,
+    });
+    SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
+}
+
+/// Whether an expression is arithmetic, or holds some, of two parts that are both of columns.
+fn computes_of_columns(expr: &Expr) -> bool {
+    use BinaryOperator::{Divide, Minus, Multiply, Plus};
+    match expr {
+        Expr::BinaryOp { left, op: Plus | Minus | Multiply | Divide, right } => {
+            (is_of_columns(left) && is_of_columns(right)) || computes_of_columns(left) || computes_of_columns(right)
+        }
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => {
+            computes_of_columns(inner)
+        }
+        Expr::Function(function) => arguments_of(function).into_iter().any(computes_of_columns),
+        _ => false,
+    }
+}
+
+/// Whether an expression has a column in it, as far as arithmetic and calls go.
+fn is_of_columns(expr: &Expr) -> bool {
+    match expr {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Case { .. } | Expr::Subquery(_) => true,
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => {
+            is_of_columns(inner)
+        }
+        Expr::BinaryOp { left, right, .. } => is_of_columns(left) || is_of_columns(right),
+        Expr::Function(function) => {
+            function.name.to_string().eq_ignore_ascii_case("count")
+                || arguments_of(function).into_iter().any(is_of_columns)
+        }
+        _ => false,
+    }
+}
+
+fn arguments_of(function: &Function) -> Vec<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let arguments = list.args.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+        _ => None,
+    });
+    arguments.collect()
+}
+
+/// Whether a condition has a part that is a truth value's column, or asks whether a value is there.
+fn has_flag(condition: &Expr) -> bool {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            has_flag(left) || has_flag(right)
+        }
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } => has_flag(inner),
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_) => true,
+        _ => false,
+    }
+}
+
 /// Whether a query is about a column, of the tables that it reads, whose name says nothing: neither one that several tables
 /// are joined by, nor one that only finds a text of the question.
 pub(super) fn uses_opaque_column(query: &str, question: &str, read: &[TableInfo], tables: &[TableInfo]) -> bool {
@@ -72,7 +168,7 @@ fn is_used_otherwise(query: &str, question: &str, column: &str) -> bool {
         let text = operand
             .and_then(|operand| operand.trim_start().strip_prefix('\''))
             .and_then(|quoted| quoted.split('\'').next())
-            .map(|text| text.trim_matches('%'));
+            .map(|text| text.trim_matches(|c: char| !c.is_alphanumeric()));
         !text.is_some_and(|text| text.chars().count() >= SHORTEST_TEXT && question.contains(text))
     })
 }
@@ -80,6 +176,27 @@ fn is_used_otherwise(query: &str, question: &str, column: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_query_computes_and_keeps_rows_by_is_said() {
+        let gap =
+            |kind: GapKind| AskedGap { phrase: "gross margin".to_owned(), words: vec!["margin".to_owned()], kind };
+        let may_be = |sql: &str, kind: GapKind| what_is_said(sql).may_be(&gap(kind), "What is our gross margin?");
+        for sql in [
+            "SELECT sum(net - qty * cost) AS margin FROM sales",
+            "SELECT count(b.id) / count(DISTINCT r.id) AS x FROM b JOIN r ON r.id = b.r",
+            "SELECT sum(CASE WHEN late THEN 1 ELSE 0 END) * 1.0 / count(*) FROM d",
+        ] {
+            assert!(may_be(sql, GapKind::Thing), "{sql}");
+            assert!(!may_be(sql, GapKind::Counted), "{sql}");
+        }
+        for sql in ["SELECT avg(price) FROM t", "SELECT sum(bytes) / 1024.0 FROM t", "SELECT count(*) FROM t"] {
+            assert!(!may_be(sql, GapKind::Thing), "{sql}");
+        }
+        assert!(may_be("SELECT count(*) FROM rooms WHERE sea_view AND floor = 3", GapKind::Said));
+        assert!(may_be("SELECT id FROM loans WHERE returned_on IS NULL", GapKind::Said));
+        assert!(!may_be("SELECT count(*) FROM rooms WHERE floor = 3", GapKind::Said));
+    }
 
     #[test]
     fn what_a_query_takes_and_uses_is_read() {
