@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow_flight::{CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Ticket};
 use prost::Message;
+use querent_catalog::{Principal, RunRecord, RunStatus};
 use querent_flight::config::Settings;
 use querent_tests::script::{run_sql, says, tool_call};
 use querent_tests::{
@@ -435,6 +436,27 @@ async fn a_caller_has_so_many_runs_on_all_servers_together() {
         let answered = server.post("/v1/agent/ask", &json!({ "question": "hello" }), ANN).await;
         assert!(answered.text.contains("Here."), "{}", answered.text);
     }
+}
+
+/// A server that stood still goes on with a run that another one has ended meanwhile: its clients are told so, and what is
+/// stored stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_another_server_ended_ends_so_for_its_clients() {
+    let servers = TwoServers::start("").await;
+    let mut asked = begin(&servers.one, "/v1/agent/ask", &json!({ "question": "paced" }), &[]).await;
+    let begun = read_until(&mut asked, "Begin.").await;
+    let run_id = run_id_in(&begun).parse().unwrap();
+    let own = std::fs::read_to_string(servers.one.data().join("server.id")).unwrap();
+    let (runs, who) = (servers.two.engine().catalog().runs(), Principal::local_admin());
+    let run = runs.get(&who, run_id).await.unwrap();
+    let ended = RunRecord { status: RunStatus::Error, finished_at: Some(chrono::Utc::now()), ..run };
+    assert!(runs.end_on(own.trim(), &ended).await.unwrap());
+    let seen = begun + &asked.text().await.unwrap();
+    let last: Vec<_> = collect_sse(&seen).into_iter().rev().take(2).collect();
+    assert_eq!([&last[1].event, &last[0].event], ["run_error", "run_finished"], "{seen}");
+    assert_eq!(last[1].data["detail_code"], "server_restarted", "{seen}");
+    assert!(!seen.contains("End."), "{seen}");
+    assert_eq!(runs.get(&who, run_id).await.unwrap().events_json, ended.events_json);
 }
 
 /// The run of a server that was killed is ended by the other one, once, and its conversation goes on.
