@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{
@@ -279,6 +278,7 @@ impl Agent {
         }
         let session = self.session(principal, request.database.as_deref()).await?;
         let writer = self.writer(principal, request.database.as_deref()).await?;
+        let started_at = self.catalog().now().await?;
         let record = RunRecord {
             protocol: request.protocol.as_str().to_owned(),
             conversation: request.conversation.clone(),
@@ -286,7 +286,7 @@ impl Agent {
             invocation_id: request.invocation_id.clone(),
             retained: request.retained,
             reach: Some(self.catalog().policies().reach(principal)),
-            ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), Utc::now())
+            ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), started_at)
         };
         let started_event = RunStarted {
             run_id,

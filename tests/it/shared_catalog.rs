@@ -1,5 +1,6 @@
 //! The catalog on PostgreSQL: several servers over one, with a data folder each.
 
+mod clocks;
 mod histories;
 mod many_tables;
 mod outages;
