@@ -163,8 +163,17 @@ impl Forwarding {
         let certificate = headers.get(&CERTIFICATE);
         let signature = headers.get(&SIGNATURE).and_then(|signature| signature.to_str().ok()).unwrap_or_default();
         let is_signed = key.has_signed(&signed_text(method, uri, by, at, certificate), signature);
-        if !is_signed || now().abs_diff(signed_at) > GOOD_FOR {
-            let message = "the request says that another server forwarded it, and is not signed with cluster.key";
+        let apart = now().abs_diff(signed_at);
+        if !is_signed || apart > GOOD_FOR {
+            let message = match is_signed {
+                true => format!(
+                    "another server forwarded the request, and signed it {} s away from this one's clock",
+                    apart.as_secs()
+                ),
+                false => {
+                    "the request says that another server forwarded it, and is not signed with cluster.key".to_owned()
+                }
+            };
             let hint = "give all servers of the catalog the same cluster.key, and clocks that agree";
             return Err(ApiError::new(ErrorCode::Forbidden, message).with_hint(hint));
         }
