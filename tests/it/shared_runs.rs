@@ -341,6 +341,30 @@ async fn tickets_are_fetched_through_any_server_by_their_caller() {
     assert_eq!((refused.code(), code_of(&refused)), (Code::Unavailable, "run_elsewhere"));
 }
 
+/// A client is not to take a part of the rows for all of them, and may try again.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_killed_server_end_with_its_name() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let settings = [("QUERENT_CATALOG_URL", url.as_str())];
+    let (mut one, two) = (ServerProcess::start(&settings), ServerProcess::start(&settings));
+    let sql = "SELECT value AS n, repeat('x', 200) AS s FROM generate_series(1, 20000000) AS s(value)";
+    let ticket = ticket_of(&Raw::at(&one.url).await.plan(sql).await.unwrap());
+    let mut through = Raw::at(&two.url).await;
+    let mut rows = through.client.do_get(ticket).await.unwrap().into_inner();
+    rows.message().await.unwrap().unwrap();
+    one.child.kill().unwrap();
+    one.child.wait().unwrap();
+    let error = loop {
+        match rows.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("a part of the rows is taken for all"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.code(), code_of(&error)), (Code::Unavailable, "run_elsewhere"), "{error}");
+}
+
 fn code_of(status: &tonic::Status) -> &str {
     status.metadata().get("x-querent-code").unwrap().to_str().unwrap()
 }
