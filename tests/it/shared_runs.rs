@@ -298,6 +298,27 @@ async fn a_call_is_approved_through_another_server_and_executed_once() {
     assert_eq!(row_count(&rows), 1);
 }
 
+/// A run of AG-UI is not kept: of two servers that are sent its decision at once, one executes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_ag_ui_is_approved_once_by_two_servers() {
+    let servers = TwoServers::start("").await;
+    let user = json!([{ "id": "m1", "role": "user", "content": "make a table" }]);
+    let asked = json!({ "threadId": "t", "runId": "r1", "messages": user });
+    let text = servers.one.post("/ag-ui", &asked, None).await.text;
+    let (_, rest) = text.split_once("\"interrupts\":[{\"id\":\"").unwrap_or_else(|| panic!("{text}"));
+    let id = rest.split('"').next().unwrap();
+    let approved = json!({ "interruptId": id, "status": "resolved", "payload": { "approved": true } });
+    let body = json!({ "threadId": "t", "runId": "r2", "messages": user, "resume": [approved] });
+    let (first, second) =
+        tokio::join!(servers.one.post("/ag-ui", &body, None), servers.two.post("/ag-ui", &body, None));
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    // One that comes when the other has been executed is answered with what came of it.
+    assert!(statuses == [200, 409] || statuses == [200, 200], "{}\n{}", first.text, second.text);
+    let mut client = Raw::connect(&servers.two).await;
+    assert_eq!(row_count(&client.rows("SELECT a FROM made").await.unwrap().1), 1);
+}
+
 fn row_count(batches: &[RecordBatch]) -> usize {
     batches.iter().map(RecordBatch::num_rows).sum()
 }
