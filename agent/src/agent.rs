@@ -2,18 +2,18 @@
 //!
 //! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
 //! until it is stored, so a client that has seen `run_finished` can start the next one at once. `approvals` continues
-//! runs that wait for a person, `begin` stores a run where nothing is in its way, `restart` looks after runs of an earlier
+//! runs that wait for a person, `begin` stores a run where nothing is in its way, `deletion` deletes conversations, `restart` looks after runs of an earlier
 //! process.
 
 mod approvals;
 mod begin;
+mod deletion;
 mod restart;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{
@@ -278,6 +278,7 @@ impl Agent {
         }
         let session = self.session(principal, request.database.as_deref()).await?;
         let writer = self.writer(principal, request.database.as_deref()).await?;
+        let started_at = self.catalog().now().await?;
         let record = RunRecord {
             protocol: request.protocol.as_str().to_owned(),
             conversation: request.conversation.clone(),
@@ -285,7 +286,7 @@ impl Agent {
             invocation_id: request.invocation_id.clone(),
             retained: request.retained,
             reach: Some(self.catalog().policies().reach(principal)),
-            ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), Utc::now())
+            ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), started_at)
         };
         let started_event = RunStarted {
             run_id,

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use querent_catalog::{Catalog, CatalogError, RunStatus};
+use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
 use querent_engine::Session;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
-use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunOutcome, RunStarted, Trigger};
+use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger};
 use crate::models::{ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
@@ -27,6 +27,7 @@ use crate::results::ResultStore;
 use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
+use interrupted::RESTARTED_CODE;
 pub use interrupted::{InterruptedRun, InterruptedRuns};
 pub(crate) use interrupted::{begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 pub(crate) use restart::{note_restart, restarted_request};
@@ -72,6 +73,15 @@ impl FailureCause {
         Self { status, code, message: message.into(), detail_code: detail_code.to_owned() }
     }
 
+    /// Creates the failure of a run that is not stored as in progress any more.
+    fn of_ended_elsewhere() -> Self {
+        let message = format!(
+            "another server ended the run, since this one gave no sign of life, or the run was deleted ({RESTARTED_CODE}); \
+             ask again"
+        );
+        Self::new(RunStatus::Error, RunErrorCode::Internal, message, RESTARTED_CODE)
+    }
+
     /// Creates a failure of the model, or of what it runs on.
     fn of_model(code: RunErrorCode, error: &AgentError) -> Self {
         Self::new(RunStatus::Error, code, error.to_string(), error.code())
@@ -93,35 +103,56 @@ impl RunTask {
         if let Some(failure) = &failure {
             telemetry::record_failure(&self.span, &failure.detail_code);
         }
+        let (last, record) = self.last_events(status, failure);
+        tracing::info!(run_id = %record.run_id, status = status.as_str(), usage = record.usage_json, "run finished");
+        let store = async {
+            let was_running = self.store_end(&record).await;
+            leave();
+            was_running
+        };
+        let mut store = std::pin::pin!(store);
+        let stored = tokio::time::timeout(STORE_TIMEOUT, &mut store).await;
+        match stored {
+            Ok(false) if status != RunStatus::Cancelled => {
+                // Its clients are told the end that is stored.
+                let failure = FailureCause::of_ended_elsewhere();
+                let (last, record) = self.last_events(failure.status, Some(failure));
+                self.handle.close(last, &record);
+            }
+            Ok(_) => self.handle.close(last, &record),
+            Err(_) => {
+                self.handle.close(last, &record);
+                store.await;
+            }
+        }
+    }
+
+    /// Returns the last events, which nobody sees yet, and the record of the run as it ended.
+    fn last_events(&self, status: RunStatus, failure: Option<FailureCause>) -> (Arc<[RunEvent]>, RunRecord) {
         let mut kinds = Vec::new();
         if let Some(FailureCause { code, message, detail_code, .. }) = failure {
             kinds.push(EventKind::RunError { code, message, detail_code });
         }
         kinds.push(self.finished_event(status));
-        let (last, record) = self.handle.last_events(kinds, status, self.started);
-        tracing::info!(run_id = %record.run_id, status = status.as_str(), usage = record.usage_json, "run finished");
-        let Self { handle, catalog, closing, .. } = self;
-        let store = async {
-            let (mut pause, longest) = STORE_AGAIN;
-            while let Err(error) = catalog.runs().update(&record).await {
-                if matches!(error, CatalogError::RunNotFound { .. }) {
-                    tracing::info!(run_id = %record.run_id, "the run was deleted before its end, or ended by another server");
-                    break;
-                }
-                tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => pause = longest.min(2 * pause),
-                    () = closing.cancelled() => break,
-                }
+        self.handle.last_events(kinds, status, self.started)
+    }
+
+    /// Stores the run's end, again and again until that succeeds or the agent shuts down. Returns whether the run was still
+    /// stored as in progress.
+    async fn store_end(&self, record: &RunRecord) -> bool {
+        let (mut pause, longest) = STORE_AGAIN;
+        while let Err(error) = self.catalog.runs().update(record).await {
+            if matches!(error, CatalogError::RunNotFound { .. }) {
+                tracing::info!(run_id = %record.run_id, "the run was deleted before its end, or ended by another server");
+                return false;
             }
-            leave();
-        };
-        let mut store = std::pin::pin!(store);
-        let stored = tokio::time::timeout(STORE_TIMEOUT, &mut store).await;
-        handle.close(last, &record);
-        if stored.is_err() {
-            store.await;
+            tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = longest.min(2 * pause),
+                () = self.closing.cancelled() => break,
+            }
         }
+        true
     }
 
     /// Does the work until it ends or is stopped from outside. Dropping the work drops the model call and the query.

@@ -32,6 +32,7 @@ use crate::relationships::CatalogRelationships;
 use crate::retention::{self, ExpiredSnapshots, Purged};
 use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
+use crate::store::rows::time_from_micros;
 use crate::store::{FolderServer, Store, lake_location};
 use crate::tables::CatalogTables;
 use crate::tokens::{CatalogTokens, TokenRegistry};
@@ -138,6 +139,16 @@ impl Catalog {
         self.store.read(lake_location::load).await
     }
 
+    /// Returns the time by the one clock that all servers of the catalog have: the database's, or this machine's where the
+    /// catalog is in its data folder. What is compared with what another server wrote is measured by it.
+    pub async fn now(&self) -> Result<DateTime<Utc>> {
+        if !self.store.is_shared() {
+            return Ok(Utc::now());
+        }
+        let micros = self.store.read(|connection| Ok(connection.now_micros()?)).await?;
+        time_from_micros(micros).ok_or_else(|| CatalogError::Internal(format!("the database's clock says {micros}")))
+    }
+
     /// The newest snapshot.
     pub async fn snapshot(&self) -> Result<SnapshotId> {
         self.store.view(|view| Ok(view.snapshot)).await
@@ -146,7 +157,7 @@ impl Catalog {
     /// Checks whether the folder is whole; with `remove_orphans`, removes files that no row names and that have not changed for
     /// so long.
     pub async fn check(&self, remove_orphans: Option<Duration>) -> Result<FolderCheck> {
-        let mut check = integrity::check(&self.store).await?;
+        let mut check = integrity::check(&self.store, self.now().await?).await?;
         if let Some(grace) = remove_orphans {
             check.removed = self.remove_orphans(grace).await?.len() as u64;
         }
@@ -165,7 +176,7 @@ impl Catalog {
 
     /// Removes files that no row names and that have not changed for `grace`: what a write left that never committed.
     pub async fn remove_orphans(&self, grace: Duration) -> Result<Vec<Orphan>> {
-        integrity::remove_orphans(&self.store, grace).await
+        integrity::remove_orphans(&self.store, grace, self.now().await?).await
     }
 
     /// Checks a folder whose files lie in an object store, which has `listed`. What is in the files is not looked at.

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::connection::StoreConnection;
@@ -56,13 +57,13 @@ pub struct Orphan {
 }
 
 /// Checks a folder. Reads the whole store and the ends of all files.
-pub(crate) async fn check(store: &Store) -> Result<FolderCheck> {
+pub(crate) async fn check(store: &Store, now: DateTime<Utc>) -> Result<FolderCheck> {
     let folder = lake_folder(store).await?;
     let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
             // Listed before the rows are read: what is committed meanwhile is no orphan.
-            let found = data_files(&folder)?;
+            let found = data_files(&folder, now)?;
             integrity(connection, &mut check)?;
             let mut named = HashSet::new();
             let mut seen: HashSet<PathBuf> = HashSet::new();
@@ -120,12 +121,12 @@ pub(crate) async fn check_contents(store: &Store, check: &mut FolderCheck) -> Re
     Ok(())
 }
 
-/// Removes files that no row names and that have not changed for `grace`. Returns those that were removed.
-pub(crate) async fn remove_orphans(store: &Store, grace: Duration) -> Result<Vec<Orphan>> {
+/// Removes files that no row names and that have not changed for `grace` at a time. Returns those that were removed.
+pub(crate) async fn remove_orphans(store: &Store, grace: Duration, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
     let folder = lake_folder(store).await?;
     store
         .read(move |connection| {
-            let mut found = data_files(&folder)?;
+            let mut found = data_files(&folder, now)?;
             found.retain(|file| file.age_seconds >= grace.as_secs());
             if found.is_empty() {
                 return Ok(found);
@@ -269,8 +270,9 @@ fn footer_bytes(path: &Path, size: u64) -> std::io::Result<u64> {
     if footer + 12 > size { wrong("its footer is longer than the file") } else { Ok(footer) }
 }
 
-/// The Parquet files of a folder and those below, by name the lake's own. Links are not followed.
-fn data_files(folder: &Path) -> Result<Vec<Orphan>> {
+/// The Parquet files of a folder and those below, by name the lake's own, with their ages at a time. Links are not followed.
+fn data_files(folder: &Path, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
+    let now = SystemTime::from(now);
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -287,8 +289,7 @@ fn data_files(folder: &Path) -> Result<Vec<Orphan>> {
             }
             // Gone meanwhile is not there.
             let Ok(found) = entry.metadata() else { continue };
-            let changed = found.modified().unwrap_or(SystemTime::now());
-            let age = SystemTime::now().duration_since(changed).unwrap_or_default();
+            let age = now.duration_since(found.modified().unwrap_or(now)).unwrap_or_default();
             files.push(Orphan { path: entry.path(), bytes: found.len(), age_seconds: age.as_secs() });
         }
     }

@@ -21,9 +21,9 @@ pub const SHORTEST_HISTORY: Duration = Duration::from_secs(3_600);
 /// Runs, conversations or files that one transaction deletes.
 const BATCH: usize = 100;
 
-/// Returns the time so long ago; `None` where there was none.
-pub fn time_before(age: Duration) -> Option<DateTime<Utc>> {
-    Utc::now().checked_sub_signed(TimeDelta::from_std(age).ok()?)
+/// Returns the time so long before `now`; `None` where there was none.
+pub fn time_before(now: DateTime<Utc>, age: Duration) -> Option<DateTime<Utc>> {
+    now.checked_sub_signed(TimeDelta::from_std(age).ok()?)
 }
 
 /// How much was deleted.

@@ -185,7 +185,8 @@ impl CatalogRuns<'_> {
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
-    /// when the run was deleted meanwhile, and where it has ended otherwise: another server took this one for lost.
+    /// when the run was deleted meanwhile, and where it has ended otherwise or at another time: another server took this one for
+    /// lost.
     pub async fn update(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| update(connection, &run)).await
@@ -378,7 +379,7 @@ fn update(connection: &StoreConnection, run: &RunRecord) -> Result<()> {
     let updated = connection
         .prepare_cached(
             "UPDATE querent_run SET status = ?2, finished_at = ?3, usage_json = ?4, trace_json = ?5, events_json = ?6,
-                 messages_json = ?7 WHERE run_id = ?1 AND status IN ('running', ?2)",
+                 messages_json = ?7 WHERE run_id = ?1 AND (status = 'running' OR (status = ?2 AND finished_at = ?3))",
         )?
         .execute(params![
             run.run_id.to_string(),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse, wait_until};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse, read_until, wait_until};
 use serde_json::{Value, json};
 
 const ANN: Option<&str> = Some("ann-tok");
@@ -52,6 +52,21 @@ async fn one_run_at_a_time() {
     drop(slow);
     wait_until("the conversation is free again", async || ask(&server, "how many?", "s-1", ANN).await.status == 200)
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_progress_ends_with_its_session() {
+    let server = serve(8_192).await;
+    let body = json!({ "question": "slow", "session_id": "s-1" });
+    let request = server.http.post(server.url("/v1/agent/ask")).bearer_auth("ann-tok").json(&body);
+    let mut slow = request.send().await.unwrap();
+    read_until(&mut slow, "Let me see").await;
+    let deleted = server.http.delete(server.url("/v1/agent/sessions/s-1"));
+    assert_eq!(server.send(deleted, ANN).await.status, 200);
+    let rest = slow.text().await.unwrap();
+    assert!(rest.contains("\"detail_code\":\"cancelled\""), "{rest}");
+    assert!(rest.contains("event: run_finished"), "{rest}");
+    assert_eq!(server.get("/v1/agent/runs", ANN).await.json()["runs"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

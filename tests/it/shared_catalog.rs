@@ -1,5 +1,6 @@
 //! The catalog on PostgreSQL: several servers over one, with a data folder each.
 
+mod clocks;
 mod histories;
 mod many_tables;
 mod outages;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field, Schema};
+use chrono::SubsecRound;
 use querent_catalog::{
     Catalog, CatalogError, CatalogOptions, ConversationKey, ConversationRecord, DecidedRun, IfExists, LeaseTurn,
     LeasedWork, NewToken, PageRequest, PendingCall, PendingDecision, PendingKind, PendingState, Principal, Purged,
@@ -171,12 +173,18 @@ async fn servers_know_where_the_others_are_and_one_ends_a_run() {
     assert!(two.runs().end_on(&first, &ended).await.unwrap());
     assert!(!two.runs().end_on(&first, &ended).await.unwrap(), "once");
     assert_eq!(two.runs().server_of(run.run_id).await.unwrap(), None);
-    // Its server comes back too late, with another end and with what it has so far.
-    for status in [RunStatus::Success, RunStatus::Running] {
-        let late = RunRecord { status, ..run.clone() };
+    // Its server comes back too late, with another end, with what it has so far, and with an end of the same kind.
+    for status in [RunStatus::Success, RunStatus::Running, RunStatus::Error] {
+        let late = RunRecord { status, finished_at: Some(chrono::Utc::now()), ..run.clone() };
         assert_eq!(one.runs().update(&late).await.unwrap_err().code(), "run_not_found");
     }
-    assert_eq!(one.runs().get(&Principal::local_admin(), run.run_id).await.unwrap().status, RunStatus::Error);
+    let stored = one.runs().get(&Principal::local_admin(), run.run_id).await.unwrap();
+    assert_eq!(
+        (stored.status, stored.finished_at),
+        (RunStatus::Error, ended.finished_at.map(|at| at.trunc_subsecs(6)))
+    );
+    // Whoever ended it and did not hear that says it again.
+    two.runs().update(&ended).await.unwrap();
 }
 
 /// Begins a run where no other is in its way.

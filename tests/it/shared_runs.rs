@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow_flight::{CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Ticket};
 use prost::Message;
+use querent_catalog::{Principal, RunRecord, RunStatus};
 use querent_flight::config::Settings;
 use querent_tests::script::{run_sql, says, tool_call};
 use querent_tests::{
@@ -297,6 +298,27 @@ async fn a_call_is_approved_through_another_server_and_executed_once() {
     assert_eq!(row_count(&rows), 1);
 }
 
+/// A run of AG-UI is not kept: of two servers that are sent its decision at once, one executes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_ag_ui_is_approved_once_by_two_servers() {
+    let servers = TwoServers::start("").await;
+    let user = json!([{ "id": "m1", "role": "user", "content": "make a table" }]);
+    let asked = json!({ "threadId": "t", "runId": "r1", "messages": user });
+    let text = servers.one.post("/ag-ui", &asked, None).await.text;
+    let (_, rest) = text.split_once("\"interrupts\":[{\"id\":\"").unwrap_or_else(|| panic!("{text}"));
+    let id = rest.split('"').next().unwrap();
+    let approved = json!({ "interruptId": id, "status": "resolved", "payload": { "approved": true } });
+    let body = json!({ "threadId": "t", "runId": "r2", "messages": user, "resume": [approved] });
+    let (first, second) =
+        tokio::join!(servers.one.post("/ag-ui", &body, None), servers.two.post("/ag-ui", &body, None));
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    // One that comes when the other has been executed is answered with what came of it.
+    assert!(statuses == [200, 409] || statuses == [200, 200], "{}\n{}", first.text, second.text);
+    let mut client = Raw::connect(&servers.two).await;
+    assert_eq!(row_count(&client.rows("SELECT a FROM made").await.unwrap().1), 1);
+}
+
 fn row_count(batches: &[RecordBatch]) -> usize {
     batches.iter().map(RecordBatch::num_rows).sum()
 }
@@ -338,6 +360,30 @@ async fn tickets_are_fetched_through_any_server_by_their_caller() {
     let forged = Ticket::new(format!("querentresultset{:032x}{}", 7, uuid::Uuid::now_v7().simple()));
     let refused = two.fetch(forged).await.unwrap_err();
     assert_eq!((refused.code(), code_of(&refused)), (Code::Unavailable, "run_elsewhere"));
+}
+
+/// A client is not to take a part of the rows for all of them, and may try again.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_killed_server_end_with_its_name() {
+    let postgres = PostgresProcess::start();
+    let url = postgres.new_database("lake");
+    let settings = [("QUERENT_CATALOG_URL", url.as_str())];
+    let (mut one, two) = (ServerProcess::start(&settings), ServerProcess::start(&settings));
+    let sql = "SELECT value AS n, repeat('x', 200) AS s FROM generate_series(1, 20000000) AS s(value)";
+    let ticket = ticket_of(&Raw::at(&one.url).await.plan(sql).await.unwrap());
+    let mut through = Raw::at(&two.url).await;
+    let mut rows = through.client.do_get(ticket).await.unwrap().into_inner();
+    rows.message().await.unwrap().unwrap();
+    one.child.kill().unwrap();
+    one.child.wait().unwrap();
+    let error = loop {
+        match rows.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("a part of the rows is taken for all"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.code(), code_of(&error)), (Code::Unavailable, "run_elsewhere"), "{error}");
 }
 
 fn code_of(status: &tonic::Status) -> &str {
@@ -435,6 +481,27 @@ async fn a_caller_has_so_many_runs_on_all_servers_together() {
         let answered = server.post("/v1/agent/ask", &json!({ "question": "hello" }), ANN).await;
         assert!(answered.text.contains("Here."), "{}", answered.text);
     }
+}
+
+/// A server that stood still goes on with a run that another one has ended meanwhile: its clients are told so, and what is
+/// stored stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_another_server_ended_ends_so_for_its_clients() {
+    let servers = TwoServers::start("").await;
+    let mut asked = begin(&servers.one, "/v1/agent/ask", &json!({ "question": "paced" }), &[]).await;
+    let begun = read_until(&mut asked, "Begin.").await;
+    let run_id = run_id_in(&begun).parse().unwrap();
+    let own = std::fs::read_to_string(servers.one.data().join("server.id")).unwrap();
+    let (runs, who) = (servers.two.engine().catalog().runs(), Principal::local_admin());
+    let run = runs.get(&who, run_id).await.unwrap();
+    let ended = RunRecord { status: RunStatus::Error, finished_at: Some(chrono::Utc::now()), ..run };
+    assert!(runs.end_on(own.trim(), &ended).await.unwrap());
+    let seen = begun + &asked.text().await.unwrap();
+    let last: Vec<_> = collect_sse(&seen).into_iter().rev().take(2).collect();
+    assert_eq!([&last[1].event, &last[0].event], ["run_error", "run_finished"], "{seen}");
+    assert_eq!(last[1].data["detail_code"], "server_restarted", "{seen}");
+    assert!(!seen.contains("End."), "{seen}");
+    assert_eq!(runs.get(&who, run_id).await.unwrap().events_json, ended.events_json);
 }
 
 /// The run of a server that was killed is ended by the other one, once, and its conversation goes on.

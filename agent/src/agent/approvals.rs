@@ -46,7 +46,7 @@ impl Agent {
 
     /// Returns the run that the same approvals and denials began a moment before: of a request that was sent twice at once.
     ///
-    /// Errors: `already_resumed` where they were others.
+    /// Errors: `already_resumed` where they were others, and where that run is not kept.
     pub(super) async fn run_of_decisions(
         &self,
         who: &Principal,
@@ -68,7 +68,11 @@ impl Agent {
             begun = run_id;
         }
         let Some(run_id) = begun else { return Err(AgentError::AlreadyResumed { call_id }) };
-        Ok(AgentRun { run_id, events: self.events(who, run_id, 0).await? })
+        match self.events(who, run_id, 0).await {
+            // Its client keeps the conversation, and nobody can read the run again.
+            Err(AgentError::Catalog(CatalogError::RunNotFound { .. })) => Err(AgentError::AlreadyResumed { call_id }),
+            events => Ok(AgentRun { run_id, events: events? }),
+        }
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) async fn end_runs_of_lost_servers(catalog: &Catalog) -> Result<u64, C
 fn ended_record(run: RunRecord, what: &str) -> RunRecord {
     let mut events: Vec<RunEvent> = serde_json::from_str(&run.events_json).unwrap_or_default();
     let usage: Usage = serde_json::from_str(&run.usage_json).unwrap_or_default();
-    let finished_at = Utc::now();
+    let finished_at = Utc::now().max(run.started_at);
     let at = finished_at.trunc_subsecs(3);
     if events.is_empty() {
         events.push(RunEvent { seq: 0, at, kind: EventKind::RunStarted(Box::new(started_of(&run))) });

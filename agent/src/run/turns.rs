@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use querent_catalog::RunStatus;
+use querent_catalog::{CatalogError, RunStatus};
 use serde_json::{Value, json};
 
 use self::calls::WaitingToolCall;
@@ -298,7 +298,7 @@ impl<'a> Turns<'a> {
                 Ok(None) => break,
                 // What was said so far is stored while the model is silent.
                 Err(_) => {
-                    self.store_now_and_then().await;
+                    self.store_now_and_then().await?;
                     continue;
                 }
             };
@@ -308,7 +308,7 @@ impl<'a> Turns<'a> {
             let end = some.into_iter().find_map(|piece| self.hear(piece, &mut speech, &mut calls, &mut heard));
             let Some(end) = end else {
                 self.task.handle.emit_all(heard);
-                self.store_now_and_then().await;
+                self.store_now_and_then().await?;
                 if is_full {
                     // A model that is faster than its readers must let them, and other runs, proceed.
                     tokio::task::yield_now().await;
@@ -541,26 +541,32 @@ impl<'a> Turns<'a> {
     }
 
     /// Stores the run as it is, unless that was done a moment ago.
-    async fn store_now_and_then(&mut self) {
+    async fn store_now_and_then(&mut self) -> Result<(), FailureCause> {
         if self.store_at > Instant::now() {
-            return;
+            return Ok(());
         }
-        match self.task.handle.events() > self.stored_events {
-            true => self.store().await,
-            false => self.store_at = Instant::now() + STORE_EVERY,
+        if self.task.handle.events() > self.stored_events {
+            return self.store().await;
         }
+        self.store_at = Instant::now() + STORE_EVERY;
+        Ok(())
     }
 
-    /// Stores the run as it is.
-    async fn store(&mut self) {
+    /// Stores the run as it is. Errors: it is not in progress any more, as far as the others know.
+    async fn store(&mut self) -> Result<(), FailureCause> {
         let begun = Instant::now();
         self.stored_events = self.task.handle.events();
         let record = self.task.handle.snapshot(self.task.started);
-        if let Err(error) = self.task.catalog.runs().update(&record).await {
-            tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
+        match self.task.catalog.runs().update(&record).await {
+            Err(CatalogError::RunNotFound { .. }) => return Err(FailureCause::of_ended_elsewhere()),
+            Err(error) => {
+                tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
+            }
+            Ok(()) => {}
         }
         let stored = Instant::now();
         self.store_at = stored + STORE_EVERY.max(STORE_SHARE * (stored - begun));
+        Ok(())
     }
 }
 

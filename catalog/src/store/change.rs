@@ -136,9 +136,19 @@ impl<'a> CatalogChange<'a> {
         if !self.entries.is_empty() {
             let schema_version = self.head.schema_version + i64::from(self.changes_schema);
             let snapshot = self.snapshot();
-            self.connection.prepare_cached("INSERT INTO ducklake_snapshot VALUES (?, ?, ?, ?, ?)")?.execute(
-                params![snapshot, snapshot_time(Utc::now()), schema_version, self.next_catalog_id, self.next_file_id,],
-            )?;
+            let (next_catalog_id, next_file_id) = (self.next_catalog_id, self.next_file_id);
+            match self.connection.is_remote() {
+                // By the clock that all servers have, so that a later snapshot is not an older one.
+                true => self
+                    .connection
+                    .prepare_cached("INSERT INTO ducklake_snapshot VALUES (?, clock_timestamp(), ?, ?, ?)")?
+                    .execute(params![snapshot, schema_version, next_catalog_id, next_file_id])?,
+                false => {
+                    self.connection.prepare_cached("INSERT INTO ducklake_snapshot VALUES (?, ?, ?, ?, ?)")?.execute(
+                        params![snapshot, snapshot_time(Utc::now()), schema_version, next_catalog_id, next_file_id],
+                    )?
+                }
+            };
             self.connection
                 .prepare_cached("INSERT INTO ducklake_snapshot_changes VALUES (?, ?, NULL, NULL, NULL)")?
                 .execute(params![snapshot, self.entries.join(",")])?;

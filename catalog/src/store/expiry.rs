@@ -11,7 +11,7 @@ use super::change::snapshot_time;
 use super::lake_files::file_path;
 use super::objects;
 use super::relations::data_path;
-use super::rows::to_json;
+use super::rows::{time_from_micros, to_json};
 use crate::connection::{StoreConnection, params};
 use crate::error::Result;
 use crate::model::{SnapshotId, quote_identifier};
@@ -27,11 +27,12 @@ const FILES_AT_ONCE: i64 = 50_000;
 /// A snapshot that says it is older than one before it was made while a clock was wrong, and does not make that one old.
 pub(crate) fn oldest_kept(connection: &StoreConnection, time: DateTime<Utc>) -> Result<Option<SnapshotId>> {
     let absorbed = objects::absorbed_snapshot(connection)?;
+    let now = time_from_micros(connection.now_micros()?).unwrap_or_else(Utc::now);
     Ok(connection.query_row(
         "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?1 AND snapshot_id <= ?2
          AND snapshot_id < coalesce((SELECT min(snapshot_id) FROM ducklake_snapshot
                                      WHERE snapshot_time > ?1 AND snapshot_time <= ?3), 9223372036854775807)",
-        params![snapshot_time(time), absorbed, snapshot_time(Utc::now())],
+        params![snapshot_time(time), absorbed, snapshot_time(now)],
         |row| row.get(0),
     )?)
 }

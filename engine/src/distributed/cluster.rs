@@ -41,6 +41,13 @@ struct Knowledge {
     state: Result<(), String>,
 }
 
+/// The workers that can be given work, and why the others cannot.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct UsableWorkers {
+    pub(super) urls: Vec<Url>,
+    pub(super) left_out: Vec<String>,
+}
+
 /// The workers of one query.
 struct QueryWorkers(Vec<Url>);
 
@@ -61,21 +68,21 @@ impl Cluster {
     }
 
     /// Returns the workers that can be given work. Errors: why none can.
-    pub(crate) async fn available(&self) -> Result<Vec<Url>, String> {
-        let (workers, mut faults) = self.options.workers.current().await;
+    pub(super) async fn available(&self) -> Result<UsableWorkers, String> {
+        let (workers, mut left_out) = self.options.workers.current().await;
         self.known.lock().retain(|worker, _| workers.contains(worker));
         let asked = workers.into_iter().map(|worker| async move {
             let state = self.state_of(&worker).await;
             (worker, state)
         });
-        let mut available = Vec::new();
+        let mut urls = Vec::new();
         for (worker, state) in join_all(asked).await {
             match state {
-                Ok(()) => available.push(worker),
-                Err(fault) => faults.push(format!("{worker}: {fault}")),
+                Ok(()) => urls.push(worker),
+                Err(fault) => left_out.push(format!("{worker}: {fault}")),
             }
         }
-        if available.is_empty() { Err(faults.join("; ")) } else { Ok(available) }
+        if urls.is_empty() { Err(left_out.join("; ")) } else { Ok(UsableWorkers { urls, left_out }) }
     }
 
     async fn state_of(&self, worker: &Url) -> Result<(), String> {
@@ -218,7 +225,9 @@ mod tests {
     #[tokio::test]
     async fn a_worker_of_another_version_is_left_out() {
         let (both, _) = cluster(&[1, 7, 9]);
-        assert_eq!(both.available().await, Ok(vec![url(1)]));
+        let UsableWorkers { urls, left_out } = both.available().await.unwrap();
+        assert_eq!((urls, left_out.len()), (vec![url(1)], 2), "{left_out:?}");
+        assert!(left_out.concat().contains("it is of version 0.0.7"), "{left_out:?}");
         let (other, _) = cluster(&[7, 9]);
         let faults = other.available().await.unwrap_err();
         assert!(faults.contains(&format!("it is of version 0.0.7, this server of {OWN}")), "{faults}");
@@ -228,9 +237,9 @@ mod tests {
     #[tokio::test]
     async fn a_lost_worker_and_one_whose_address_is_gone_are_left_out() {
         let (cluster, addresses) = cluster(&[1, 2]);
-        assert_eq!(cluster.available().await, Ok(vec![url(1), url(2)]));
+        assert_eq!(cluster.available().await.unwrap().urls, [url(1), url(2)]);
         cluster.note_lost(url(1).as_str());
-        assert_eq!(cluster.available().await, Ok(vec![url(2)]));
+        assert_eq!(cluster.available().await.unwrap().urls, [url(2)]);
         *addresses.0.lock() = vec![1];
         let faults = cluster.available().await.unwrap_err();
         assert!(faults.contains("a query has just lost it"), "{faults}");
@@ -238,6 +247,6 @@ mod tests {
         addresses.0.lock().clear();
         assert!(cluster.available().await.is_err());
         *addresses.0.lock() = vec![1];
-        assert_eq!(cluster.available().await, Ok(vec![url(1)]));
+        assert_eq!(cluster.available().await.unwrap().urls, [url(1)]);
     }
 }

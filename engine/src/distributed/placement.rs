@@ -34,7 +34,7 @@ use datafusion_proto::protobuf::PhysicalPlanNode;
 use url::Url;
 use uuid::Uuid;
 
-use super::cluster::{Cluster, execution_config};
+use super::cluster::{Cluster, UsableWorkers, execution_config};
 use super::codec::PlanCodec;
 use super::enclosed::{enclosed, has_definitions};
 use super::functions::functions_of_plans;
@@ -119,12 +119,17 @@ impl Cluster {
         if batch_rows(physical, usual) < usual {
             return Ok(Placement::OneNode("its rows are wide, and are read a few at a time".to_owned()));
         }
-        let workers = match self.available().await {
-            Ok(workers) => workers,
+        let UsableWorkers { urls, left_out } = match self.available().await {
+            Ok(usable) => usable,
             Err(faults) => return Ok(Placement::OneNode(format!("no worker can be used: {faults}"))),
         };
         // A plan for one node is there already: what cannot be planned for stages runs by that.
-        let made = Box::pin(self.shared_out(state, optimized, workers, bytes)).await;
+        let mut made = Box::pin(self.shared_out(state, optimized, urls, bytes)).await;
+        if let Ok(Placement::Workers(plan)) = &mut made
+            && !left_out.is_empty()
+        {
+            plan.said = format!("{}; left out: {}", plan.said, left_out.join("; "));
+        }
         Ok(made.unwrap_or_else(|error| {
             Placement::OneNode(format!("it cannot be planned for workers: {}", reason_of(error)))
         }))

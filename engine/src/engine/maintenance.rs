@@ -33,7 +33,7 @@ impl Engine {
             return Ok(self.catalog().check(remove_orphans).await?);
         };
         // Listed before the rows are read: what is committed meanwhile is no orphan.
-        let listed = lake.list().await?;
+        let listed = lake.list(self.catalog().now().await?).await?;
         let mut check = self.catalog().check_listed(listed).await?;
         if let Some(grace) = remove_orphans {
             check.removed = self.remove_orphans(grace).await?.len() as u64;
@@ -57,7 +57,7 @@ impl Engine {
         let Some(lake) = self.table_files().remote() else {
             return Ok(self.catalog().remove_orphans(grace).await?);
         };
-        let mut listed = lake.list().await?;
+        let mut listed = lake.list(self.catalog().now().await?).await?;
         listed.retain(|file| file.age_seconds >= grace.as_secs());
         let orphans = self.catalog().unnamed(listed).await?;
         if orphans.is_empty() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use futures::TryStreamExt;
 use futures::future::join_all;
@@ -147,13 +147,12 @@ impl RemoteLake {
         Err(EngineError::Internal("a write was tried without end".into()))
     }
 
-    /// Returns all objects below the data path with their ages.
-    pub(crate) async fn list(&self) -> Result<Vec<Orphan>> {
+    /// Returns all objects below the data path with their ages at a time.
+    pub(crate) async fn list(&self, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
         let prefix = self.url.prefix()?;
         let root = PathBuf::from(self.url.to_string());
         let below = prefix.as_ref().map_or(String::new(), |prefix| format!("{prefix}/"));
         let shown = prefix.clone().unwrap_or_default();
-        let now = Utc::now();
         self.stores()?
             .bare
             .list(prefix.as_ref())

@@ -183,9 +183,10 @@ pub(super) async fn expire_snapshots(args: ExpireArgs) -> Result<(), CliError> {
             client.answer(client.request(Method::POST, "/v1/snapshots/expire")?.json(&body)).await?
         }
         CliTarget::Embedded(config) => {
-            let before =
-                time_before(age).ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
+            let now = embedded.engine.catalog().now().await?;
+            let before =
+                time_before(now, age).ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
             let expired = embedded.engine.expire_snapshots(before, Duration::ZERO).await;
             embedded.close().await?;
             match expired? {

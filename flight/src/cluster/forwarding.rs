@@ -39,6 +39,8 @@ const CERTIFICATE: HeaderName = HeaderName::from_static("x-querent-forwarded-cer
 const GOOD_FOR: Duration = Duration::from_secs(300);
 /// How long a connection is kept that nobody uses.
 const KEPT_UNUSED: Duration = Duration::from_secs(600);
+/// Within this time a request fails whose connection was closed already; what takes longer is a server that says nothing.
+const FAILS_AT_ONCE: Duration = Duration::from_secs(1);
 /// Requests that one connection carries at a time; a server takes 256, and more would wait for each other.
 const REQUESTS_A_CONNECTION: usize = 200;
 /// Headers of one connection, and those that the way to another server gives values of their own.
@@ -163,8 +165,17 @@ impl Forwarding {
         let certificate = headers.get(&CERTIFICATE);
         let signature = headers.get(&SIGNATURE).and_then(|signature| signature.to_str().ok()).unwrap_or_default();
         let is_signed = key.has_signed(&signed_text(method, uri, by, at, certificate), signature);
-        if !is_signed || now().abs_diff(signed_at) > GOOD_FOR {
-            let message = "the request says that another server forwarded it, and is not signed with cluster.key";
+        let apart = now().abs_diff(signed_at);
+        if !is_signed || apart > GOOD_FOR {
+            let message = match is_signed {
+                true => format!(
+                    "another server forwarded the request, and signed it {} s away from this one's clock",
+                    apart.as_secs()
+                ),
+                false => {
+                    "the request says that another server forwarded it, and is not signed with cluster.key".to_owned()
+                }
+            };
             let hint = "give all servers of the catalog the same cluster.key, and clocks that agree";
             return Err(ApiError::new(ErrorCode::Forbidden, message).with_hint(hint));
         }
@@ -202,8 +213,9 @@ impl Forwarding {
     pub(crate) async fn send(&self, address: &str, request: Request<Bytes>) -> Result<Response<Body>, String> {
         // The server may have closed a connection that idled just when this one is sent over it.
         let again = (request.method() == Method::GET).then(|| request.clone());
+        let begun = Instant::now();
         match (self.send_once(address, request).await, again) {
-            (Err(_), Some(again)) => self.send_once(address, again).await,
+            (Err(_), Some(again)) if begun.elapsed() < FAILS_AT_ONCE => self.send_once(address, again).await,
             (answered, _) => answered,
         }
     }

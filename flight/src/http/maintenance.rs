@@ -87,7 +87,7 @@ pub(super) async fn expire_snapshots(
         let message = "`older_than_seconds` is at least 3600: statements that run may read what is younger";
         return Err(ApiError::new(ErrorCode::BadRequestBody, message));
     }
-    let Some(before) = time_before(age) else {
+    let Some(before) = time_before(state.engine.catalog().now().await?, age) else {
         return Ok(json_response(StatusCode::OK, &json!(ExpiredSnapshots::default())));
     };
     let Some(expired) = state.engine.expire_snapshots(before, Duration::ZERO).await? else {

@@ -65,12 +65,12 @@ pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): P
     Ok(json_response(StatusCode::OK, &json!({ "turns": turns })))
 }
 
-/// `DELETE /v1/agent/sessions/{id}`: with its runs.
+/// `DELETE /v1/agent/sessions/{id}`: with its runs; one in progress is cancelled first.
 pub(super) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    if !state.agent.catalog().conversations().delete(&principal, &ConversationKey::shared(&id)).await? {
+    if !state.agent.delete_conversation(&principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new(ErrorCode::ConversationNotFound, format!("there is no session `{id}`")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))

@@ -9,6 +9,7 @@ use querent_catalog::{
     CatalogError, ExpiredSnapshots, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, SHORTEST_HISTORY, WorkLease,
     time_before,
 };
+use querent_engine::EngineError;
 
 use crate::state::AppState;
 
@@ -21,7 +22,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 pub(super) async fn forget_old_records(state: AppState) {
     let audit = &state.settings.audit;
     while !state.shutdown.is_unready() {
-        if let Some(before) = time_before(audit.retention.0)
+        if let Some(before) = time_before(Utc::now(), audit.retention.0)
             && let Err(error) = state.engine.catalog().audit().forget(before, audit.max_records).await
         {
             tracing::warn!(code = error.code(), %error, "old audit records could not be deleted");
@@ -56,12 +57,13 @@ async fn forget_in_turn(state: &AppState) -> Result<Duration, CatalogError> {
 
 async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError> {
     let catalog = state.engine.catalog();
-    let users = catalog.external_users().purge(Utc::now(), lease).await?;
+    let now = catalog.now().await?;
+    let users = catalog.external_users().purge(now, lease).await?;
     if users > 0 {
         tracing::info!(users, "users whose time was over were deleted");
     }
     let retention = state.settings.agent.retention.0;
-    if let Some(before) = time_before(retention).filter(|_| !retention.is_zero()) {
+    if let Some(before) = time_before(now, retention).filter(|_| !retention.is_zero()) {
         let purged = catalog.purge_before(before, lease).await?;
         if purged != Purged::default() {
             tracing::info!(?purged, "old runs were deleted");
@@ -74,17 +76,22 @@ async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError>
 pub(super) async fn forget_old_snapshots(state: AppState) {
     let retention = state.settings.catalog.snapshot_retention.0;
     while !retention.is_zero() && !state.shutdown.is_unready() {
-        if let Some(before) = time_before(retention.max(SHORTEST_HISTORY)) {
-            match state.engine.expire_snapshots(before, PURGE_EVERY).await {
-                Ok(Some(expired)) if expired != ExpiredSnapshots::default() => {
-                    let ExpiredSnapshots { snapshots, tables, files, bytes, paths: _ } = expired;
-                    tracing::info!(snapshots, tables, files, bytes, "old snapshots were forgotten");
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(code = error.code(), %error, "old snapshots stay"),
+        match forget_snapshots_before(&state, retention.max(SHORTEST_HISTORY)).await {
+            Ok(Some(expired)) if expired != ExpiredSnapshots::default() => {
+                let ExpiredSnapshots { snapshots, tables, files, bytes, paths: _ } = expired;
+                tracing::info!(snapshots, tables, files, bytes, "old snapshots were forgotten");
             }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(code = error.code(), %error, "old snapshots stay"),
         }
         let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
+    }
+}
+
+async fn forget_snapshots_before(state: &AppState, age: Duration) -> Result<Option<ExpiredSnapshots>, EngineError> {
+    match time_before(state.engine.catalog().now().await?, age) {
+        Some(before) => state.engine.expire_snapshots(before, PURGE_EVERY).await,
+        None => Ok(None),
     }
 }
 

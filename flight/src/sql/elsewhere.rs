@@ -41,7 +41,7 @@ pub(super) async fn rows_of_other_server(
     let mut request = Request::new(Ticket::new(ticket.clone()));
     *request.metadata_mut() = headers;
     let answer = client.do_get(request).await.map_err(|status| named(&server, status))?;
-    Ok(Some(encode::passed_on(held(answer.into_inner(), in_use))))
+    Ok(Some(encode::passed_on(held(server, answer.into_inner(), in_use))))
 }
 
 /// Has another server carry out what is to be done about its ticket: cancelling or renewing it. `None` for any other action.
@@ -56,7 +56,7 @@ pub(super) async fn action_of_other_server(
     let mut request = Request::new(action.clone());
     *request.metadata_mut() = headers;
     let answer = client.do_action(request).await.map_err(|status| named(&server, status))?;
-    Ok(Some(held(answer.into_inner(), in_use).boxed()))
+    Ok(Some(held(server, answer.into_inner(), in_use).boxed()))
 }
 
 /// A client of another server, and the headers of a call that goes on there.
@@ -66,14 +66,18 @@ struct OtherServer {
     in_use: InUse,
 }
 
-/// Returns an answer that holds its connection until it has been read.
-fn held<T>(answer: Streaming<T>, in_use: InUse) -> impl Stream<Item = Result<T, Status>> + Send + 'static
+/// Returns an answer that holds its connection until it has been read, and names the server where that is lost meanwhile.
+fn held<T>(
+    server: String,
+    answer: Streaming<T>,
+    in_use: InUse,
+) -> impl Stream<Item = Result<T, Status>> + Send + 'static
 where
     T: Send + 'static,
 {
     answer.map(move |item| {
         let _in_use = &in_use;
-        item
+        item.map_err(|status| named(&server, status))
     })
 }
 
@@ -156,7 +160,7 @@ fn named(server: &str, status: Status) -> Status {
 }
 
 fn unreached(server: &str, reason: &str) -> ApiError {
-    let message = format!("the rows of this ticket are on server `{server}` of this catalog, which was not reached");
+    let message = format!("the rows of this ticket are on server `{server}` of this catalog, which is not reached");
     ApiError::new(ErrorCode::RunElsewhere, format!("{message}: {reason}"))
         .with_hint("try again, or run the statement here")
 }

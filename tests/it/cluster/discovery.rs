@@ -21,7 +21,7 @@ async fn workers_are_all_addresses_of_a_name() {
         query(&statement).await;
     }
     assert_eq!(query(COUNTED).await[0]["n"], 14_993);
-    // An address at which nobody listens, as that of IPv6 may be, is left out.
+    // An address at which nobody listens, as that of IPv6 may be, is left out, which `EXPLAIN` says behind this.
     let explained = json!(query(&format!("EXPLAIN {COUNTED}")).await).to_string();
     assert!(explained.contains("runs on 1 worker:"), "{explained}");
 

@@ -83,7 +83,7 @@ impl Turns<'_> {
         }
         if !own.is_empty() {
             // What a call does to the process is known afterwards to have been that call.
-            self.store().await;
+            self.store().await?;
         }
         let context = &self.context;
         let text_tokens = context.text_tokens;
@@ -119,8 +119,7 @@ impl Turns<'_> {
         if let Some(exhausted) = exhausted {
             return Err(self.tool_loop(exhausted));
         }
-        self.store_now_and_then().await;
-        Ok(())
+        self.store_now_and_then().await
     }
 
     /// Announces a call of a tool of the server whose result is known, and reports the result.

@@ -47,6 +47,8 @@ impl Turns<'_> {
             if approved {
                 self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
                 allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
+                // A run that another server has ended meanwhile, since this one stood still, changes nothing any more.
+                self.store().await?;
                 let outcome = self.execute(&started).await;
                 let failed = self.record_outcome(&started, &model_id, outcome, None);
                 let recorded = self.budget.record(&started.tool, &started.args, failed);

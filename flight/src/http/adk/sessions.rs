@@ -114,12 +114,7 @@ pub(in crate::http) async fn remove(
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let record = AdkScope { app, user }.session(&state, &principal, &id).await?;
-    let catalog = state.agent.catalog();
-    let last = catalog.runs().last_of_conversation(&principal, &record.key).await?;
-    if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
-        state.agent.cancel_run(&principal, run.run_id).await?;
-    }
-    catalog.conversations().delete(&principal, &record.key).await?;
+    state.agent.delete_conversation(&principal, &record.key).await?;
     Ok(json_response(StatusCode::OK, &Value::Null))
 }
 

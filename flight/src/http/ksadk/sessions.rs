@@ -129,11 +129,7 @@ pub(in crate::http) async fn remove(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
-    let last = state.agent.catalog().runs().last_of_conversation(&principal, &record.key).await?;
-    if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
-        state.agent.cancel_run(&principal, run.run_id).await?;
-    }
-    let deleted = state.agent.catalog().conversations().delete(&principal, &record.key).await?;
+    let deleted = state.agent.delete_conversation(&principal, &record.key).await?;
     Ok(envelope(&request_id, "DeleteSession", &json!({ "Deleted": deleted })))
 }
 

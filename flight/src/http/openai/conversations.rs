@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use axum::extract::Path;
 use axum::response::Response;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use http::StatusCode;
 use querent_agent::events_of;
 use querent_agent::protocols::responses::{
@@ -143,7 +143,7 @@ pub(in crate::http) async fn remove_item(
         item_id: format!("removed_{}", Uuid::now_v7().simple()),
         role: ItemRole::Removed,
         item_json: item.to_string(),
-        ..added_record(&record.subject, &record.key)
+        ..added_record(&record.subject, &record.key, catalog.now().await?)
     };
     catalog.items().insert(&[removed]).await?;
     // One that the client added; those of runs are in their logs.
@@ -152,7 +152,7 @@ pub(in crate::http) async fn remove_item(
 }
 
 /// Creates the record of an item of a conversation.
-fn added_record(subject: &str, key: &ConversationKey) -> ItemRecord {
+fn added_record(subject: &str, key: &ConversationKey, created_at: DateTime<Utc>) -> ItemRecord {
     ItemRecord {
         item_id: String::new(),
         subject: subject.to_owned(),
@@ -160,7 +160,7 @@ fn added_record(subject: &str, key: &ConversationKey) -> ItemRecord {
         run_id: None,
         role: ItemRole::Added,
         item_json: String::new(),
-        created_at: Utc::now(),
+        created_at,
     }
 }
 
@@ -184,12 +184,13 @@ async fn add(
     key: &ConversationKey,
     items: &[Value],
 ) -> Result<Vec<Value>, OpenAiError> {
+    let now = state.agent.catalog().now().await?;
     let records = |keeps_ids: bool| -> Vec<ItemRecord> {
         let listed = items.iter().map(|item| with_id(listed_item(item), keeps_ids));
         let record = |(item_id, item): (String, Value)| ItemRecord {
             item_id,
             item_json: item.to_string(),
-            ..added_record(principal.subject(), key)
+            ..added_record(principal.subject(), key, now)
         };
         listed.map(record).collect()
     };
