@@ -188,7 +188,7 @@ pub(crate) fn row_bytes(data_type: &DataType) -> usize {
         DataType::Struct(fields) => {
             fields.iter().map(|field| row_bytes(field.data_type())).fold(0, usize::saturating_add)
         }
-        other => other.primitive_width().unwrap_or_default(),
+        other => other.primitive_width().unwrap_or(ROW_BYTES),
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
         let vectors = |length| DataType::new_fixed_size_list(DataType::Float32, length, true);
         assert_eq!(row_bytes(&vectors(100_000)), 2_400_000);
         assert_eq!(row_bytes(&DataType::new_fixed_size_list(vectors(1_000), 1_000, true)), 24_000_000);
-        assert_eq!(row_bytes(&DataType::Utf8), 0);
+        assert_eq!(row_bytes(&DataType::Utf8), ROW_BYTES);
     }
 
     #[test]

@@ -232,6 +232,11 @@ fn memory() -> Vec<Attack> {
         sql("list_select", "SELECT len(list_select([range(1, 1000000)], array_repeat(1, 1000)))"),
         sql("JSON of many values", format!("SELECT json_array_length({})", many("1", 25_000_000))),
         sql("JSON of many objects", format!("SELECT json_extract({}, '$[0]')", many("{\"a\":1}", 6_000_000))),
+        sql("JSON of wide structures", {
+            let fields: Vec<String> = (0..1_000).map(|field| format!("\"a{field}\":\"BIGINT\"")).collect();
+            format!("SELECT len(json_transform({}, '[{{{}}}]'))", many("{}", 1_000_000), fields.join(","))
+        }),
+        sql("JSON in JSON", format!("SELECT json_contains({}, {})", many("1", 300_000), many("2", 300_000))),
         sql("JSON of a list", "SELECT length(to_json(array_repeat(true, 50000000)))"),
         sql("rows of JSON", format!("SELECT count(*) FROM json_each({})", many("1", 8_000_000))),
         sql(
