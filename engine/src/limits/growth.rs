@@ -184,7 +184,7 @@ pub(crate) fn row_bytes(data_type: &DataType) -> usize {
             let item_bytes = row_bytes(item.data_type()).max(PLACE_BYTES);
             usize::try_from(*length).unwrap_or_default().saturating_mul(item_bytes)
         }
-        DataType::FixedSizeBinary(length) => usize::try_from(*length).unwrap_or_default(),
+        DataType::FixedSizeBinary(length) => usize::try_from(*length).unwrap_or_default().saturating_mul(PLACE_BYTES),
         DataType::Struct(fields) => {
             fields.iter().map(|field| row_bytes(field.data_type())).fold(0, usize::saturating_add)
         }

@@ -393,6 +393,10 @@ fn planning() -> Vec<Attack> {
             let tables: Vec<String> = (0..200).map(|table| format!("(SELECT 1 x, 2 y) t{table}")).collect();
             format!("SELECT count(*) FROM {}", tables.join(" NATURAL JOIN "))
         }),
+        sql(
+            "a long chain over a query",
+            format!("SELECT length({}) FROM (SELECT 'xy' AS x)", vec!["x"; 990].join("||")),
+        ),
         sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
         sql("many WITH queries", {
             let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
