@@ -226,6 +226,7 @@ fn memory() -> Vec<Attack> {
              repeat('%Y-%m-%d ', 100000)))) FROM generate_series(1, 100000)",
         ),
         sql("format", "SELECT length(format('{:>2000000000}', 'a'))"),
+        sql("fields of a format", "SELECT length(printf(repeat('%1$10000d', 5000000), 1))"),
         sql("printf", "SELECT length(printf('%2000000000d', 1))"),
         sql("list_zip", "SELECT len(list_zip(range(1, 20000000), range(1, 20000000), range(1, 20000000)))"),
         sql("rpad", "SELECT length(rpad('x', 2147483647, 'y'))"),
