@@ -23,7 +23,7 @@ const TIMEOUT: &str = "2s";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Attacks of every run of the tests.
-const ALWAYS_TRIED: [&str; 29] = [
+const ALWAYS_TRIED: [&str; 32] = [
     "a long pattern",
     "centroids",
     "a long unknown function",
@@ -46,6 +46,9 @@ const ALWAYS_TRIED: [&str; 29] = [
     "to_char",
     "a cube of 15",
     "comparing lists",
+    "a long chain over a query",
+    "JSON of many values",
+    "rows of JSON below a long key",
     "doubling WITH by joins",
     "doubling scalar subqueries",
     "nested dayname",

@@ -23,7 +23,7 @@ pub(crate) use decimal::{
     format_decimal, parse_decimal,
 };
 pub(crate) use json::{
-    json_element, json_member, json_to_string, json_type_name, normalize_json, parse_json, value_to_json,
+    json_element, json_member, json_to_string, json_type_name, normalize_json, parse_json, tree_bytes, value_to_json,
     value_to_string, with_greatest_reals,
 };
 pub(crate) use real::{format_real, with_greatest_digits};

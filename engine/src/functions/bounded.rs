@@ -11,9 +11,12 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 
 use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 use crate::error::EngineError;
+use crate::limits::row_bytes;
 
 /// The largest result of one call, in bytes. A call sees one batch.
 const MAX_BYTES: i128 = 256 << 20;
+/// The most that every value of a type may take, a null as well.
+const MAX_FIXED_BYTES: usize = 4 << 20;
 
 /// Returns the function, with a bound if its results can be of any size.
 pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
@@ -188,7 +191,16 @@ impl FunctionOverride for Growth {
         if *self == Growth::TypeName && type_name.is_some_and(nests_deeply) {
             return Err(EngineError::too_deep().into());
         }
-        inner.return_field_from_args(args)
+        let field = inner.return_field_from_args(args)?;
+        if *self == Growth::TypeName && row_bytes(field.data_type()) > MAX_FIXED_BYTES {
+            let message = format!(
+                "{}: a value of that type takes more than {} MiB, whatever is in it; name a shorter length",
+                inner.name(),
+                MAX_FIXED_BYTES >> 20
+            );
+            return Err(EngineError::InvalidValue { message }.into());
+        }
+        Ok(field)
     }
 
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

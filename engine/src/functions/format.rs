@@ -4,10 +4,13 @@
 use datafusion::error::Result;
 
 use super::definition::invalid;
+use crate::limits::QueryUsage;
 
 /// The widest field, and the most bytes that one batch makes.
 const MAX_WIDTH: usize = 10_000;
 const MAX_BYTES: usize = 256 << 20;
+/// From here on it is looked whether the query is over.
+const LONG_TEXT: usize = 1 << 20;
 
 /// Which function's patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +27,24 @@ pub(super) fn formatted(
     bytes: &mut usize,
 ) -> Result<Option<String>> {
     let braces = style == Style::Format && pattern.contains('{');
-    let text = if braces { with_braces(pattern, values)? } else { Some(with_percents(pattern, values, style)?) };
-    *bytes += text.as_ref().map_or(0, String::len);
-    if *bytes > MAX_BYTES {
+    let room = MAX_BYTES.saturating_sub(*bytes);
+    let text =
+        if braces { with_braces(pattern, values, room)? } else { Some(with_percents(pattern, values, style, room)?) };
+    let made = text.as_ref().map_or(0, String::len);
+    check_room(made, room)?;
+    *bytes += made;
+    Ok(text)
+}
+
+/// Returns an error where a text has grown out of the room that there is for it; a pattern of a megabyte has fields for gigabytes.
+fn check_room(made: usize, room: usize) -> Result<()> {
+    if made > room {
         return Err(invalid(format!("format makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
     }
-    Ok(text)
+    match QueryUsage::current() {
+        Some(usage) if made >= LONG_TEXT => usage.check(),
+        _ => Ok(()),
+    }
 }
 
 /// A field's width, precision and flags.
@@ -182,7 +197,7 @@ fn number_before(text: &str) -> Result<(Option<usize>, &str)> {
     }
 }
 
-fn with_braces(pattern: &str, values: &[Option<String>]) -> Result<Option<String>> {
+fn with_braces(pattern: &str, values: &[Option<String>], room: usize) -> Result<Option<String>> {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut next = 0;
@@ -210,6 +225,7 @@ fn with_braces(pattern: &str, values: &[Option<String>]) -> Result<Option<String
         };
         let Some(value) = value_at(values, at)? else { return Ok(None) };
         text.push_str(&brace_field(spec)?.text(value)?);
+        check_room(text.len(), room)?;
         rest = after;
     }
     Ok(Some(text))
@@ -270,7 +286,7 @@ fn brace_field(spec: &str) -> Result<FormatField> {
     }
 }
 
-fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Result<String> {
+fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: usize) -> Result<String> {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut next = 0;
@@ -355,6 +371,7 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Resu
                 text.push_str(&field.text(value.unwrap_or_default())?);
             }
         }
+        check_room(text.len(), room)?;
     }
     Ok(text)
 }
@@ -381,6 +398,14 @@ fn quoted_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_ends_where_it_is_too_long() {
+        for (pattern, style) in [("{0:10000}", Style::Format), ("%1$10000d", Style::Printf)] {
+            let error = formatted(&pattern.repeat(100_000), &[Some("1".to_owned())], style, &mut 0).unwrap_err();
+            assert!(error.to_string().contains("format makes at most 256 MiB at a time"), "{error}");
+        }
+    }
 
     #[test]
     fn fields_are_filled() {

@@ -12,8 +12,10 @@ use serde_json::Value;
 use super::definition::{Definition, invalid};
 use super::json::{Step, duckdb_type, json_and_path, parsed, steps_of};
 
-/// The most bytes of text that a call makes of one batch: each row repeats the keys that lead to it.
+/// The most bytes that a call makes of one batch: each row repeats the keys that lead to it.
 const MAX_BYTES: usize = 256 << 20;
+/// What a row takes beside its texts.
+const ROW_BYTES: usize = 64;
 
 /// The columns of a row.
 pub(crate) const JSON_ROW_COLUMNS: [&str; 8] = ["key", "value", "type", "atom", "id", "parent", "fullkey", "path"];
@@ -88,29 +90,28 @@ struct JsonPart<'a> {
 }
 
 impl<'a> JsonPart<'a> {
-    /// Returns the parts right below.
-    fn children(&self) -> Vec<JsonPart<'a>> {
+    /// Returns the parts right below, each made when it is asked for: a million of them repeat one long key.
+    fn children(&self) -> Box<dyn Iterator<Item = JsonPart<'a>> + '_> {
         let mut next = self.id + 1;
-        let mut placed = |key: String, full_key: String, value: &'a Value, own_places: u64| {
+        let mut placed = move |key: String, full_key: String, value: &'a Value, own_places: u64| {
             let id = next + own_places - 1;
             next = id + places(value);
             JsonPart { value, key: Some(key), id, full_key }
         };
         match self.value {
             Value::Array(items) => {
-                let items = items.iter().enumerate();
-                let child = |(index, item): (usize, &'a Value)| {
+                let child = move |(index, item): (usize, &'a Value)| {
                     placed(index.to_string(), format!("{}[{index}]", self.full_key), item, 1)
                 };
-                items.map(child).collect()
+                Box::new(items.iter().enumerate().map(child))
             }
             Value::Object(members) => {
-                let child = |(key, value): (&'a String, &'a Value)| {
+                let child = move |(key, value): (&'a String, &'a Value)| {
                     placed(key.clone(), format!("{}.{}", self.full_key, path_key(key)), value, 2)
                 };
-                members.iter().map(child).collect()
+                Box::new(members.iter().map(child))
             }
-            _ => Vec::new(),
+            _ => Box::new(std::iter::empty()),
         }
     }
 }
@@ -136,17 +137,17 @@ fn places(value: &Value) -> u64 {
 fn located<'a>(document: &'a Value, steps: &[Step]) -> Option<JsonPart<'a>> {
     let mut part = JsonPart { value: document, key: None, id: 0, full_key: "$".to_owned() };
     for step in steps {
-        let children = part.children();
-        part = match (step.within(part.value), part.value) {
+        let found = match (step.within(part.value), part.value) {
             (Step::Key(key), Value::Object(_)) => {
-                children.into_iter().find(|child| child.key.as_deref() == Some(key.as_str()))?
+                part.children().find(|child| child.key.as_deref() == Some(key.as_str()))?
             }
             (Step::Index(index), Value::Array(items)) => {
                 let at = if index < 0 { index.checked_add(i64::try_from(items.len()).ok()?)? } else { index };
-                children.into_iter().nth(usize::try_from(at).ok()?)?
+                part.children().nth(usize::try_from(at).ok()?)?
             }
             _ => return None,
         };
+        part = found;
     }
     Some(part)
 }
@@ -189,10 +190,10 @@ impl PartRows {
         let value = part.value.to_string();
         let is_atom = !matches!(part.value, Value::Null | Value::Array(_) | Value::Object(_));
         let key_bytes = key.map_or(0, str::len) + part.full_key.len() + path.len();
-        self.bytes += key_bytes + value.len() * (1 + usize::from(is_atom));
+        self.bytes += ROW_BYTES + key_bytes + value.len() * (1 + usize::from(is_atom));
         if self.bytes > MAX_BYTES {
             let limit = MAX_BYTES >> 20;
-            return Err(invalid(format!("the parts of this JSON are more than {limit} MiB of text; name a path")));
+            return Err(invalid(format!("the parts of this JSON are more than {limit} MiB; name a path")));
         }
         self.key.append_option(key);
         self.atom.append_option(is_atom.then_some(&value));

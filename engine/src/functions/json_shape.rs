@@ -15,6 +15,14 @@ use serde_json::{Map, Value};
 
 use super::definition::{Definition, invalid, unfit};
 use super::json::parsed;
+use crate::limits::QueryUsage;
+
+/// The most bytes that `json_transform` makes of one batch.
+const MAX_BYTES: usize = 256 << 20;
+/// What a value takes that is made to fit, as a token of the decoder and as one of an array, beside its name.
+const FITTED_BYTES: usize = 48;
+/// Arrays of more items are compared for as long as the query lasts.
+const LONG_ARRAY: usize = 1_000;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -99,7 +107,14 @@ fn of_documents(arrays: &[ArrayRef], holds: fn(&Value, &Value) -> bool) -> Resul
             left.zip(right).map(|(left, right)| Ok(holds(&parsed(left)?, &parsed(right)?))).transpose()
         })
         .collect::<Result<_>>()?;
+    // A comparison that was broken off says nothing.
+    QueryUsage::current().map_or(Ok(()), |usage| usage.check())?;
     Ok(Arc::new(all))
+}
+
+/// Whether the comparison with an array is broken off, as the query has to end.
+fn is_broken_off(items: &[Value]) -> bool {
+    items.len() > LONG_ARRAY && QueryUsage::current().is_some_and(|usage| usage.check().is_err())
 }
 
 /// Returns the structure of a value as DuckDB names it; `None` of null.
@@ -195,7 +210,7 @@ fn contains_at(value: &Value, needle: &Value) -> bool {
             wanted.iter().all(|(key, value)| own.get(key).is_some_and(|found| contains_at(found, value)))
         }
         (Value::Array(all), Value::Array(wanted)) => {
-            wanted.iter().all(|one| all.iter().any(|item| contains_at(item, one)))
+            wanted.iter().all(|one| !is_broken_off(all) && all.iter().any(|item| contains_at(item, one)))
         }
         (left, right) => left == right,
     }
@@ -218,7 +233,7 @@ fn contains_value(own: &Value, wanted: &Value) -> bool {
             wanted.iter().all(|(key, value)| own.get(key).is_some_and(|found| contains_value(found, value)))
         }
         (Value::Array(own), Value::Array(wanted)) => {
-            wanted.iter().all(|value| own.iter().any(|item| contains_value(item, value)))
+            wanted.iter().all(|value| !is_broken_off(own) && own.iter().any(|item| contains_value(item, value)))
         }
         (own, wanted) => is_equal(own, wanted),
     }
@@ -321,8 +336,12 @@ fn type_named(name: &str) -> Result<DataType> {
     })
 }
 
-/// Makes a value fit a type; what does not is null, or an error where it is strict.
-fn fit(value: Value, wanted: &DataType, is_strict: bool) -> Result<Value> {
+/// Makes a value fit a type; what does not is null, or an error where it is strict. `made` are the bytes that the batch takes.
+fn fit(value: Value, wanted: &DataType, is_strict: bool, made: &mut usize) -> Result<Value> {
+    *made += FITTED_BYTES;
+    if *made > MAX_BYTES {
+        return Err(invalid(format!("json_transform makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
+    }
     let unfit_value = |value: &Value| match is_strict {
         true => Err(invalid(format!("`{value}` is not of the type {}", crate::type_names::sql_name(wanted)))),
         false => Ok(Value::Null),
@@ -337,12 +356,13 @@ fn fit(value: Value, wanted: &DataType, is_strict: bool) -> Result<Value> {
                     (None, false) => Value::Null,
                     (None, true) => return Err(invalid(format!("the key `{}` is missing", field.name()))),
                 };
-                kept.insert(field.name().clone(), fit(value, field.data_type(), is_strict)?);
+                *made += field.name().len();
+                kept.insert(field.name().clone(), fit(value, field.data_type(), is_strict, made)?);
             }
             Value::Object(kept)
         }
         (Value::Array(items), DataType::List(item)) => {
-            let items = items.into_iter().map(|value| fit(value, item.data_type(), is_strict));
+            let items = items.into_iter().map(|value| fit(value, item.data_type(), is_strict, made));
             Value::Array(items.collect::<Result<_>>()?)
         }
         (value @ (Value::Array(_) | Value::Object(_)), DataType::Utf8) => Value::from(value.to_string()),
@@ -405,12 +425,12 @@ impl ScalarUDFImpl for JsonTransform {
             .with_coerce_primitive(true)
             .with_batch_size(texts.len().max(1))
             .build_decoder()?;
-        let mut rows = Vec::with_capacity(texts.len());
+        let mut made = 0;
         for text in texts.as_string::<i32>() {
-            let value = text.map(|text| fit(parsed(text)?, &wanted, self.is_strict)).transpose()?;
-            rows.push(Map::from_iter([("value".to_owned(), value.unwrap_or(Value::Null))]));
+            let value = text.map(|text| fit(parsed(text)?, &wanted, self.is_strict, &mut made)).transpose()?;
+            // One row's tree at a time: a tree is many times as large as what the decoder keeps of it.
+            decoder.serialize(&[Map::from_iter([("value".to_owned(), value.unwrap_or(Value::Null))])])?;
         }
-        decoder.serialize(&rows)?;
         let batch: Option<RecordBatch> = decoder.flush()?;
         let array = batch.map_or_else(|| new_null_array(&wanted, 0), |batch| Arc::clone(batch.column(0)));
         Ok(ColumnarValue::Array(array))

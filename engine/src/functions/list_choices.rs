@@ -11,7 +11,11 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid, unfit};
 use super::lists::sort_options;
+use crate::limits::{QueryUsage, array_bytes, has_fixed_width, largest_value};
 use crate::type_names::sql_name;
+
+/// The most bytes of items that a call chooses.
+const MAX_BYTES: usize = 256 << 20;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -99,12 +103,34 @@ fn chosen(arrays: &[ArrayRef], of: fn(usize, &ArrayRef) -> Result<Vec<Option<usi
     }
     let values = match indices.is_empty() {
         true => new_empty_array(field.data_type()),
-        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+        false => {
+            check_copies(lists.values(), &indices)?;
+            take(lists.values(), &UInt32Array::from(indices), None)?
+        }
     };
     let item = Arc::new(Field::new_list_field(field.data_type().clone(), true));
     let offsets = OffsetBuffer::from_lengths(lengths);
     let list = ListArray::new(item, offsets, values, Some(is_valid.into()));
     Ok(arrow::compute::cast(&list, lists.data_type())?)
+}
+
+/// Returns an error where the items that are chosen take more than a call may make: one long item can be chosen a million times.
+fn check_copies(values: &ArrayRef, indices: &[Option<u32>]) -> Result<()> {
+    if has_fixed_width(values.data_type()) || largest_value(values.as_ref()).saturating_mul(indices.len()) <= MAX_BYTES
+    {
+        return Ok(());
+    }
+    let mut bytes = 0;
+    for index in indices.iter().flatten() {
+        bytes += array_bytes(values.slice(*index as usize, 1).as_ref());
+        if bytes > MAX_BYTES {
+            return Err(invalid(format!("list_select makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
+        }
+    }
+    match QueryUsage::current() {
+        Some(usage) => Ok(usage.admit(bytes)?),
+        None => Ok(()),
+    }
 }
 
 /// Returns the positions of the items in their order.

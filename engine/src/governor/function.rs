@@ -15,7 +15,7 @@ use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
 use super::{governed_function, text};
 use crate::error::EngineError;
 use crate::functions::{FunctionOverride, WrappedFunction, counted_call};
-use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pairs};
+use crate::limits::{Announced, CallGrowth, QueryUsage, array_bytes, compared_pairs, row_bytes, tree_bytes};
 
 /// What a call may make at once; a batch that makes more is computed in slices.
 pub(super) const SLICE_BYTES: usize = 32 << 20;
@@ -57,7 +57,11 @@ pub(super) fn call_within(
     let usage = QueryUsage::current();
     let are_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
     let rows = if are_constant { 1 } else { args.number_rows };
-    let most = growth.most_bytes(&args.args, rows).saturating_add(text::pattern_bytes(name, &args.args)?);
+    let of_rows = rows.saturating_mul(row_bytes(args.return_field.data_type()));
+    let most = growth.most_bytes(&args.args, rows).saturating_add(of_rows);
+    let most = most.saturating_add(text::pattern_bytes(name, &args.args)?);
+    // What is made on the way has no bound of its own: a large document is read where the process has room for it.
+    let held = most.saturating_add(tree_bytes(name, &args.args));
     if let Some(usage) = &usage {
         usage.check()?;
     }
@@ -67,7 +71,7 @@ pub(super) fn call_within(
             format!("{name} compares at most {} million pairs at a time; ask for less", MAX_PAIRS / 1_000_000);
         return Err(EngineError::InvalidValue { message }.into());
     }
-    if most <= SLICE_BYTES && (rows <= 1 || pairs <= SLICE_PAIRS) {
+    if held <= SLICE_BYTES && (rows <= 1 || pairs <= SLICE_PAIRS) {
         let made = make(args)?;
         record(usage.as_deref(), &made);
         return Ok(made);
@@ -77,15 +81,15 @@ pub(super) fn call_within(
             return Err(too_much(name).into());
         }
         if let Some(usage) = &usage {
-            usage.admit(most)?;
+            usage.admit(held)?;
         }
-        let _announced = Announced::new(most);
+        let _announced = Announced::new(held);
         let made = make(args)?;
         record(usage.as_deref(), &made);
         return Ok(made);
     }
     let for_pairs = usize::try_from(pairs.div_ceil(SLICE_PAIRS)).unwrap_or(usize::MAX);
-    let parts = most.div_ceil(SLICE_BYTES).max(for_pairs).min(rows);
+    let parts = held.div_ceil(SLICE_BYTES).max(for_pairs).min(rows);
     let step = rows.div_ceil(parts);
     let mut made: Vec<ArrayRef> = Vec::with_capacity(parts);
     let mut bytes = 0;

@@ -3,7 +3,7 @@
 //! Most functions make about as much as they are given. Those that repeat one argument for each part of another make up to
 //! the product of both; those whose result follows a number are bounded by `functions::bounded`.
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
@@ -17,6 +17,20 @@ const INFLATION_FACTOR: usize = 1_100;
 /// What a row costs beside its values.
 const ROW_BYTES: usize = 16;
 
+/// What a value takes in a tree that a function parses a text into, while the vector that holds it grows.
+const TREE_VALUE_BYTES: usize = 2 * size_of::<serde_json::Value>();
+/// The texts of shorter rows become small trees.
+const LARGE_TEXT_BYTES: usize = 64 << 10;
+
+/// What an item of a list of a fixed length takes while it is only known where it comes from.
+const PLACE_BYTES: usize = 24;
+
+/// Parts of the names of functions that make a tree of a text, or of a list, before they make a result of it.
+const TREE_MAKING: [&str; 4] = ["json", "todynamic", "toobject", "text_to_list"];
+/// The one of them that only reads.
+const TREELESS: &str = "json_valid";
+/// KQL's functions do so with dynamic values.
+const KQL: &str = "kql_";
 /// Parts of the names of functions that repeat one argument for each part of another.
 const REPEATING: [&str; 14] = [
     "replace",
@@ -80,6 +94,107 @@ impl CallGrowth {
             }
         }
     }
+}
+
+/// Returns about how many bytes the trees take that a call makes of its large arguments, beside what [`CallGrowth`] says: a
+/// text of `1,1,1` becomes seventy times as large.
+pub(crate) fn tree_bytes(name: &str, arguments: &[ColumnarValue]) -> usize {
+    let makes_trees = name != TREELESS && TREE_MAKING.iter().any(|part| name.contains(part));
+    // Of KQL's types dynamic ones are texts, and strings are views.
+    let is_read = |data_type: &DataType| makes_trees || (name.starts_with(KQL) && *data_type == DataType::Utf8);
+    let read = arguments.iter().filter(|value| is_read(&value.data_type()));
+    read.map(tree_values).fold(0_usize, usize::saturating_add).saturating_mul(TREE_VALUE_BYTES)
+}
+
+/// Returns how many values the trees of an argument have, those of short texts left out.
+fn tree_values(argument: &ColumnarValue) -> usize {
+    match argument {
+        ColumnarValue::Scalar(scalar) => match scalar {
+            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
+                values_of_text(text)
+            }
+            ScalarValue::List(list) => nested_values(list.as_ref()),
+            ScalarValue::LargeList(list) => nested_values(list.as_ref()),
+            ScalarValue::FixedSizeList(list) => nested_values(list.as_ref()),
+            ScalarValue::Struct(fields) => nested_values(fields.as_ref()),
+            ScalarValue::Map(entries) => nested_values(entries.as_ref()),
+            _ => 0,
+        },
+        ColumnarValue::Array(array) => match array.data_type() {
+            DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(values_of_text).sum(),
+            DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().map(values_of_text).sum(),
+            DataType::Utf8View => array.as_string_view().iter().flatten().map(values_of_text).sum(),
+            _ => nested_values(array.as_ref()),
+        },
+    }
+}
+
+/// Returns how many values a text has at most: one behind each comma, colon or bracket.
+fn values_of_text(text: &str) -> usize {
+    if text.len() < LARGE_TEXT_BYTES {
+        return 0;
+    }
+    text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count()
+}
+
+/// Returns how many values an array's rows have nested in them.
+fn nested_values(array: &dyn Array) -> usize {
+    let part = |values: &ArrayRef, first: usize, last: usize| {
+        let items = values.slice(first, last - first);
+        items.len() + nested_values(items.as_ref())
+    };
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            match list.value_offsets() {
+                [first, .., last] => part(list.values(), *first as usize, *last as usize),
+                _ => 0,
+            }
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            match list.value_offsets() {
+                [first, .., last] => part(list.values(), *first as usize, *last as usize),
+                _ => 0,
+            }
+        }
+        DataType::FixedSizeList(_, _) => {
+            let values = array.as_fixed_size_list().values();
+            part(values, 0, values.len())
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().map(|column| part(column, 0, column.len())).sum(),
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            match map.value_offsets() {
+                [first, .., last] => {
+                    let (first, last) = (*first as usize, *last as usize);
+                    part(map.keys(), first, last) + part(map.values(), first, last)
+                }
+                _ => 0,
+            }
+        }
+        _ => 0,
+    }
+}
+
+/// Returns what each row of a type takes, whatever is in it, while it is made.
+pub(crate) fn row_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::FixedSizeList(item, length) => {
+            let item_bytes = row_bytes(item.data_type()).max(PLACE_BYTES);
+            usize::try_from(*length).unwrap_or_default().saturating_mul(item_bytes)
+        }
+        DataType::FixedSizeBinary(length) => usize::try_from(*length).unwrap_or_default().saturating_mul(PLACE_BYTES),
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| row_bytes(field.data_type())).fold(0, usize::saturating_add)
+        }
+        other => other.primitive_width().unwrap_or(ROW_BYTES),
+    }
+}
+
+/// Returns the bytes of the largest value of an array, or more.
+pub(crate) fn largest_value(array: &dyn Array) -> usize {
+    ArgumentSize::of_array(array).largest
 }
 
 /// Whether the values that a function makes can be larger than its arguments by any factor.
@@ -201,6 +316,35 @@ mod tests {
         let counted = CallGrowth::of_function("concat").most_bytes(&[long], 8_192);
         assert!(counted >= 8_192 * 3_000, "a literal counts once a row: {counted}");
         assert!(grows("array_to_string") && !grows("upper"));
+    }
+
+    #[test]
+    fn trees_are_counted_by_their_values() {
+        let text = format!("[{}]", vec!["1"; 100_000].join(","));
+        let json = ColumnarValue::Scalar(ScalarValue::from(text.as_str()));
+        let expected = 100_000 * TREE_VALUE_BYTES;
+        assert_eq!(tree_bytes("json_extract", std::slice::from_ref(&json)), expected);
+        assert_eq!(tree_bytes("kql_array_length", std::slice::from_ref(&json)), expected);
+        assert_eq!(tree_bytes("upper", std::slice::from_ref(&json)), 0);
+        let texts: Vec<&str> = vec![&text, "[1,1]", &text];
+        let column = ColumnarValue::Array(Arc::new(StringArray::from(texts)));
+        assert_eq!(tree_bytes("json_keys", std::slice::from_ref(&column)), 2 * expected);
+        let string = ColumnarValue::Scalar(ScalarValue::Utf8View(Some(text)));
+        assert_eq!(tree_bytes("kql_strlen", std::slice::from_ref(&string)), 0);
+        let flags = ScalarValue::new_list_nullable(&vec![ScalarValue::Boolean(Some(true)); 1_000], &DataType::Boolean);
+        let nested = ScalarValue::List(ScalarValue::new_list_nullable(
+            &vec![ScalarValue::List(flags); 3],
+            &DataType::new_list(DataType::Boolean, true),
+        ));
+        assert_eq!(tree_bytes("to_json", &[ColumnarValue::Scalar(nested)]), (3 + 3_000) * TREE_VALUE_BYTES);
+    }
+
+    #[test]
+    fn rows_of_a_fixed_width_are_counted() {
+        let vectors = |length| DataType::new_fixed_size_list(DataType::Float32, length, true);
+        assert_eq!(row_bytes(&vectors(100_000)), 2_400_000);
+        assert_eq!(row_bytes(&DataType::new_fixed_size_list(vectors(1_000), 1_000, true)), 24_000_000);
+        assert_eq!(row_bytes(&DataType::Utf8), ROW_BYTES);
     }
 
     #[test]

@@ -437,23 +437,24 @@ fn has_columns(expr: &Expr) -> bool {
 fn calls(expr: &Expr) -> Option<Function> {
     struct ColumnsCallFinder(usize);
     impl Visitor for ColumnsCallFinder {
-        type Break = Function;
-        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Function> {
+        // In a box: every level of a visit has room for what it breaks off with, some hundred times.
+        type Break = Box<Function>;
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
             self.0 += 1;
             ControlFlow::Continue(())
         }
-        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<Function> {
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
             self.0 -= 1;
             ControlFlow::Continue(())
         }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Function> {
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
             match expr {
-                Expr::Function(function) if self.0 == 0 && is_columns(function) => ControlFlow::Break(function.clone()),
+                Expr::Function(call) if self.0 == 0 && is_columns(call) => ControlFlow::Break(Box::new(call.clone())),
                 _ => ControlFlow::Continue(()),
             }
         }
     }
-    expr.visit(&mut ColumnsCallFinder(0)).break_value()
+    expr.visit(&mut ColumnsCallFinder(0)).break_value().map(|call| *call)
 }
 
 /// Returns an expression once for each column that its `COLUMNS(...)` chooses.

@@ -27,6 +27,9 @@ const MAX_DIGITS: u64 = 9;
 /// The most digits of a decimal.
 const MAX_DECIMAL_DIGITS: u64 = 76;
 
+/// The most items of an array type, as in DuckDB.
+const MAX_ARRAY_ITEMS: u64 = 100_000;
+
 /// The digits of a HUGEINT, which is a decimal here.
 const MAX_HUGE_DIGITS: u8 = 38;
 
@@ -112,9 +115,22 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         Sql::Time(_, _) => return Err(no_such_type(sql_type, "write TIME, or TIMESTAMP WITH TIME ZONE")),
         Sql::Enum(_, _) => return Err(no_such_type(sql_type, "write VARCHAR")),
         Sql::Map(key, value) => map_type(inner_type(key)?, inner_type(value)?),
+        Sql::Array(ArrayElemTypeDef::SquareBracket(_, Some(_))) if items_of_arrays(sql_type) > MAX_ARRAY_ITEMS => {
+            return Err(no_such_precision(sql_type, &format!("at most {MAX_ARRAY_ITEMS} items")));
+        }
         Sql::Custom(name, parameters) if parameters.is_empty() => return named_type(sql_type, &name.0),
         _ => return Ok(None),
     }))
+}
+
+/// Returns how many items a value has, whatever is in it: a null of an array type takes as much as any other.
+fn items_of_arrays(sql_type: &ast::DataType) -> u64 {
+    match sql_type {
+        ast::DataType::Array(ArrayElemTypeDef::SquareBracket(item, Some(length))) => {
+            length.saturating_mul(items_of_arrays(item))
+        }
+        _ => 1,
+    }
 }
 
 /// Returns the type of a map's keys or values, which DataFusion's planner is not asked for. Texts are those of literals.

@@ -136,6 +136,11 @@ fn aborts() -> Vec<Attack> {
     ]
 }
 
+/// The JSON of an array that has an item so often.
+fn many(item: &str, times: usize) -> String {
+    format!("'[' || rtrim(repeat('{item},', {times}), ',') || ']'")
+}
+
 /// What took all memory.
 fn memory() -> Vec<Attack> {
     let window = |aggregate: &str, over: &str| {
@@ -221,9 +226,29 @@ fn memory() -> Vec<Attack> {
              repeat('%Y-%m-%d ', 100000)))) FROM generate_series(1, 100000)",
         ),
         sql("format", "SELECT length(format('{:>2000000000}', 'a'))"),
+        sql("fields of a format", "SELECT length(printf(repeat('%1$10000d', 5000000), 1))"),
         sql("printf", "SELECT length(printf('%2000000000d', 1))"),
         sql("list_zip", "SELECT len(list_zip(range(1, 20000000), range(1, 20000000), range(1, 20000000)))"),
         sql("rpad", "SELECT length(rpad('x', 2147483647, 'y'))"),
+        sql("list_select", "SELECT len(list_select([range(1, 1000000)], array_repeat(1, 1000)))"),
+        sql("JSON of many values", format!("SELECT json_array_length({})", many("1", 25_000_000))),
+        sql("JSON of many objects", format!("SELECT json_extract({}, '$[0]')", many("{\"a\":1}", 6_000_000))),
+        sql("JSON of wide structures", {
+            let fields: Vec<String> = (0..1_000).map(|field| format!("\"a{field}\":\"BIGINT\"")).collect();
+            format!("SELECT len(json_transform({}, '[{{{}}}]'))", many("{}", 1_000_000), fields.join(","))
+        }),
+        sql("JSON in JSON", format!("SELECT json_contains({}, {})", many("1", 300_000), many("2", 300_000))),
+        sql("JSON of a list", "SELECT length(to_json(array_repeat(true, 50000000)))"),
+        sql("rows of JSON", format!("SELECT count(*) FROM json_each({})", many("1", 8_000_000))),
+        sql(
+            "rows of JSON below a long key",
+            format!(
+                "SELECT count(*) FROM json_tree('{{\"' || repeat('k', 100000) || '\":' || {} || '}}')",
+                many("1", 100_000)
+            ),
+        ),
+        sql("a text as a list", format!("SELECT len(CAST({} AS INTEGER[]))", many("1", 30_000_000))),
+        sql("a null of a fixed length", "SELECT arrow_cast(NULL, 'FixedSizeList(2147483647, Float64)')"),
         sql("list_resize", "SELECT sum(len(list_resize([value], 1000000, 5))) FROM generate_series(1, 8192)"),
         sql("many of the largest", "SELECT len(max(value, 1000000000)) FROM generate_series(1, 10000000)"),
         sql("wide rows in an aggregate", {
@@ -369,6 +394,10 @@ fn planning() -> Vec<Attack> {
             let tables: Vec<String> = (0..200).map(|table| format!("(SELECT 1 x, 2 y) t{table}")).collect();
             format!("SELECT count(*) FROM {}", tables.join(" NATURAL JOIN "))
         }),
+        sql(
+            "a long chain over a query",
+            format!("SELECT length({}) FROM (SELECT 'xy' AS x)", vec!["x"; 990].join("||")),
+        ),
         sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
         sql("many WITH queries", {
             let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
@@ -394,6 +423,16 @@ fn of_kql() -> Vec<Attack> {
         kql(
             "KQL sets of long arrays",
             "print s = range(1, 1000000) | extend p = set_intersect(s, s), q = set_union(s, s), d = set_difference(s, s)",
+        ),
+        kql("KQL repeat", "print array_length(repeat(range(1, 100), 800000))"),
+        kql("KQL array_shift_left", "print array_length(array_shift_left(range(1, 1000000), 1000000, range(1, 1000)))"),
+        kql(
+            "KQL array_iff",
+            "print c = repeat(true, 100000) | extend x = array_length(array_iff(c, c, bag_pack('a', c)))",
+        ),
+        kql(
+            "KQL treepath",
+            "print array_length(treepath(bag_pack(strrep('k', 1000000), bag_zip(split(strrep('a,', 1000), ','), range(1, 1000)))))",
         ),
         kql(
             "KQL toscalar of long lists",

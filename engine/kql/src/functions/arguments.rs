@@ -299,6 +299,11 @@ impl<'a> FunctionArguments<'a> {
         self.bounded(elements.saturating_mul(size_of::<Value>()))
     }
 
+    /// Returns an error if a call makes more copies of a value than it may.
+    pub(super) fn bounded_copies(&self, value: &Value, copies: usize) -> Result<()> {
+        self.bounded(values::tree_bytes(value).saturating_mul(copies))
+    }
+
     /// Returns an error that names this function.
     pub(super) fn error(&self, message: &str) -> DataFusionError {
         let name = self.name.strip_prefix("kql_").unwrap_or(self.name);

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, BooleanArray, Float64Array};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::arguments::{DynamicColumn, FunctionArguments};
+use super::arguments::FunctionArguments;
 use super::comparison::{order, same};
 use super::conversion::json_real;
 use super::signature::{FunctionEntry, Returns, entry};
@@ -135,17 +135,21 @@ fn array_index_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
 /// Chooses for each condition from one of two arrays. A scalar stands for an array of it.
 fn array_iff(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (conditions, yes, no) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
-    let at = |values: &DynamicColumn, row: usize, index: usize| match values.get(row).as_ref() {
+    let at = |values: &Value, index: usize| match values {
         Value::Array(elements) => elements.get(index).cloned().unwrap_or(Value::Null),
         scalar => scalar.clone(),
     };
     arguments.make_dynamics(|row| {
         let Some(conditions) = conditions.elements(row) else { return Ok(Value::Null) };
+        let (yes, no) = (yes.get(row), no.get(row));
+        for branch in [&yes, &no].into_iter().filter(|branch| !branch.is_array()) {
+            arguments.bounded_copies(branch, conditions.len())?;
+        }
         let choose = |(index, condition): (usize, &Value)| match condition {
-            Value::Bool(true) => at(&yes, row, index),
-            Value::Bool(false) => at(&no, row, index),
-            Value::Number(number) if number.as_f64() != Some(0.0) => at(&yes, row, index),
-            Value::Number(_) => at(&no, row, index),
+            Value::Bool(true) => at(&yes, index),
+            Value::Bool(false) => at(&no, index),
+            Value::Number(number) if number.as_f64() != Some(0.0) => at(&yes, index),
+            Value::Number(_) => at(&no, index),
             _ => Value::Null,
         };
         Ok(conditions.iter().enumerate().map(choose).collect::<Vec<_>>().into())
@@ -182,6 +186,8 @@ fn shifted(arguments: &FunctionArguments, direction: i64) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let (Some(elements), Some(count)) = (arrays.elements(row), counts.get(row)) else { return Ok(Value::Null) };
         let fill = fill.as_ref().map_or(Value::Null, |fill| fill.get(row).into_owned());
+        let freed = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX).min(elements.len());
+        arguments.bounded_copies(&fill, freed)?;
         let distance = count.saturating_mul(direction);
         let moved = |index: usize| {
             let from = usize::try_from((index as i64).saturating_add(distance)).ok();

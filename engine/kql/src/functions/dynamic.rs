@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
 use crate::values;
 
@@ -168,7 +169,7 @@ fn repeat(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let Some(count) = counts.get(row).filter(|count| *count >= 0) else { return Ok(Value::Null) };
         let value = values.get(row);
         let count = usize::try_from(count.min(MOST_ELEMENTS)).unwrap_or(0);
-        arguments.bounded(value.to_string().len().saturating_mul(count))?;
+        arguments.bounded_copies(&value, count)?;
         Ok(vec![value.into_owned(); count].into())
     })
 }
@@ -234,34 +235,41 @@ pub(crate) fn path_steps(path: &str) -> Option<Vec<String>> {
 fn treepath(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
-        let (mut paths, mut seen) = (Vec::new(), HashSet::new());
+        let (mut paths, mut seen, mut bytes) = (Vec::new(), HashSet::new(), 0_usize);
+        let mut turns = LoopTurns::default();
         collect_paths(&values.get(row), "", &mut |path: &str| {
+            turns.count()?;
             if !seen.contains(path) {
+                // Each path repeats the names that lead to it, and is held twice.
+                bytes = bytes.saturating_add(path.len().saturating_mul(2));
+                arguments.bounded(bytes)?;
                 seen.insert(path.to_owned());
                 paths.push(path.to_owned());
             }
-        });
+            Ok(())
+        })?;
         Ok(paths.into())
     })
 }
 
 /// Names the path of each value inside another one. Every element of an array has the path `[0]`.
-fn collect_paths(value: &Value, prefix: &str, add: &mut impl FnMut(&str)) {
+fn collect_paths(value: &Value, prefix: &str, add: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 let path = format!("{prefix}['{name}']");
-                add(&path);
-                collect_paths(member, &path, add);
+                add(&path)?;
+                collect_paths(member, &path, add)?;
             }
         }
         Value::Array(elements) => {
             let path = format!("{prefix}[0]");
             for element in elements {
-                add(&path);
-                collect_paths(element, &path, add);
+                add(&path)?;
+                collect_paths(element, &path, add)?;
             }
         }
         _ => {}
     }
+    Ok(())
 }

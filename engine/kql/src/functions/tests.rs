@@ -385,7 +385,14 @@ fn arrays_of_many_elements_are_refused() {
     let numbers = format!("[0{}]", ",0".repeat(199_999));
     let tuples: Vec<TypedScalar> = std::iter::once(dynamic(&numbers)).chain((0..100).map(|_| dynamic("[]"))).collect();
     let long = || text(&"a".repeat(12_000_000));
+    let inner = format!("[0{}]", ",0".repeat(999));
+    let members: Vec<String> = (0..200).map(|member| format!("\"k{member}\":0")).collect();
+    let long_name = format!("{{\"{}\":{{{}}}}}", "a".repeat(1_000_000), members.join(","));
     for (name, arguments) in [
+        ("repeat", vec![dynamic(&inner), int(100_000)]),
+        ("array_shift_left", vec![dynamic(&numbers), int(100_000), dynamic(&inner)]),
+        ("array_iff", vec![dynamic(&numbers), dynamic("[]"), dynamic(&format!("{{\"a\":{inner}}}"))]),
+        ("treepath", vec![dynamic(&long_name)]),
         ("zip", tuples),
         ("to_utf8", vec![long()]),
         ("split", vec![long(), text("a")]),

@@ -73,6 +73,19 @@ pub(crate) fn value_to_string(value: &Value) -> String {
     }
 }
 
+/// Returns about how many bytes a value takes with all that is nested in it.
+pub(crate) fn tree_bytes(value: &Value) -> usize {
+    let nested: usize = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(tree_bytes).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| size_of::<String>() + name.len() + tree_bytes(member)).sum()
+        }
+    };
+    size_of::<Value>() + nested
+}
+
 /// Whether a dynamic text is JSON's null, which only nested values are.
 fn is_null(json: &str) -> bool {
     json == "null"
