@@ -193,7 +193,9 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
     brief["params"]["configuration"] = json!({ "historyLength": 0 });
     let got = server.post(A2A, &brief, ANN).await.json();
     assert_eq!(got["result"]["task"]["history"], json!([]), "{got}");
-    let card = server.get("/.well-known/agent-card.json", None).await.json();
+    let card = server.get("/.well-known/agent-card.json", None).await;
+    assert_eq!(card.header("cache-control"), "max-age=300");
+    let card = card.json();
     assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
 
     let mut at_once = sent("SendMessage", "slow");
