@@ -113,6 +113,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("tools", json!([{ "name": "a b" }])), "tools[0].name"),
+        (with("tools", json!([{ "name": "f" }, { "name": "f" }])), "tools"),
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
