@@ -247,9 +247,12 @@ impl Agent {
         }
         let question = request.question();
         let has_picture = request.input.iter().any(|message| !message.images.is_empty());
-        // What only an assistant has said asks nothing.
+        // What only an assistant has said asks nothing, and a message without words does not ask again what was asked
+        // before; a tool's result is answered without any.
         let is_unasked = request.history.iter().all(|message| message.role == ChatRole::Assistant);
-        if question.is_empty() && !has_picture && request.resume.is_empty() && is_unasked {
+        let follows_result = request.history.last().is_some_and(|message| message.role == ChatRole::Tool);
+        let is_blank = !request.input.is_empty() && !follows_result;
+        if question.is_empty() && !has_picture && request.resume.is_empty() && (is_unasked || is_blank) {
             return Err(AgentError::EmptyQuestion);
         }
         if question.len() > MAX_QUESTION_BYTES {

@@ -82,7 +82,8 @@ const KNOWN_METHODS: [&str; 10] = [
 ];
 
 /// Methods among them that are none since the revision 2026-07-28.
-const REMOVED_METHODS: [&str; 2] = ["initialize", "logging/setLevel"];
+const REMOVED_METHODS: [&str; 2] = ["initialize", SET_LEVEL];
+const SET_LEVEL: &str = "logging/setLevel";
 /// The most characters of a resource's address that an error repeats.
 const MAX_REPEATED_URI: usize = 1_000;
 
@@ -337,6 +338,9 @@ impl ServerHandler for McpServer {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if is_newest(&context) {
+            return Err(no_method(SET_LEVEL));
+        }
         match self.caller(&context)?.log_level {
             Some(session) => {
                 session.set(request.level);
@@ -372,16 +376,24 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, .. } = request;
-        let version = context.protocol_version();
-        let is_stateless = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        let is_removed = is_stateless && REMOVED_METHODS.contains(&method.as_str());
+        let is_removed = is_newest(&context) && REMOVED_METHODS.contains(&method.as_str());
         if KNOWN_METHODS.contains(&method.as_str()) && !is_removed {
             let message = format!("the params are not what {method} takes");
             return Err(ErrorData::invalid_params(message, Some(json!({ "code": ErrorCode::InvalidRequest }))));
         }
-        let message = format!("there is no method {}", cut(&method));
-        Err(ErrorData::new(RpcErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": ErrorCode::NotFound }))))
+        Err(no_method(&method))
     }
+}
+
+/// Whether a request is of a revision since 2026-07-28, which has no sessions.
+fn is_newest(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn no_method(method: &str) -> ErrorData {
+    let message = format!("there is no method {}", cut(method));
+    ErrorData::new(RpcErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": ErrorCode::NotFound })))
 }
 
 /// Returns the refusal of a method of the protocol that this server does not have.

@@ -141,8 +141,13 @@ async fn sessions_have_the_keys_that_adk_declares() {
         json!({ "sessionId": "s2", "session_id": "s3" }),
         json!({ "state": [1] }),
         json!({ "zzz": 1 }),
+        json!({ "sessionId": "x".repeat(300) }),
     ] {
         assert_eq!(server.post(sessions, &body, None).await.status, 422, "{body}");
+    }
+    for path in [format!("{sessions}/{}", "x".repeat(300)), format!("/apps/querent/users/{}/sessions", "x".repeat(300))]
+    {
+        assert_eq!(server.post(&path, &json!({}), None).await.status, 422, "no run would take it: {path}");
     }
     let patch = json!({ "stateDelta": null, "state_delta": { "d": 4 } });
     let patched = server.send(server.http.patch(server.url(SESSION)).json(&patch), None).await.json();

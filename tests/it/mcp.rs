@@ -145,6 +145,15 @@ async fn calls_with_bad_params_are_refused_by_their_method() {
         ("tables/drop", json!({}), -32_601),
         ("initialize", json!({ "protocolVersion": "2025-06-18" }), -32_602),
         ("initialize", json!({}), -32_602),
+        (
+            "initialize",
+            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c" } }),
+            -32_602,
+        ),
+        ("tools/list", json!({ "cursor": 1 }), -32_602),
+        ("resources/list", json!({ "cursor": {} }), -32_602),
+        ("resources/templates/list", json!({ "cursor": [] }), -32_602),
+        ("prompts/list", json!({ "cursor": false }), -32_602),
     ] {
         let body = json!({ "jsonrpc": "2.0", "id": "a", "method": method, "params": params });
         let reply = send(&server, &body.to_string(), &[]).await;

@@ -51,6 +51,8 @@ const VERSIONS: [&str; 2] = ["0.3", "1.0"];
 /// Our code of a part whose type the model does not read, and the types of which that is known.
 const UNREAD_TYPE: &str = "unsupported_media_type";
 const UNREAD_TYPES: [&str; 2] = ["audio", "video"];
+/// Our code of a message for a task that is not there.
+const UNKNOWN_TASK: &str = "task_not_found";
 
 /// The members of a request.
 const ENVELOPE: [&str; 4] = ["jsonrpc", "id", "method", "params"];
@@ -203,7 +205,11 @@ pub fn parse_request(body: &[u8]) -> Result<A2aRequest, A2aFault> {
         }
     };
     let wrong = |error: BadRequest| {
-        let code = if error.code == UNREAD_TYPE { CONTENT_TYPE_NOT_SUPPORTED } else { INVALID_PARAMS };
+        let code = match error.code {
+            UNREAD_TYPE => CONTENT_TYPE_NOT_SUPPORTED,
+            UNKNOWN_TASK => TASK_NOT_FOUND,
+            _ => INVALID_PARAMS,
+        };
         fault(&id, code, error.message)
     };
     if method.contains("ushNotificationConfig") || names_webhook(params) {
@@ -286,7 +292,7 @@ fn sent(params: &Map<String, Value>, version: A2aVersion, stream: bool) -> Resul
     let task_id = match message.get("taskId").and_then(Value::as_str).filter(|task| !task.is_empty()) {
         None => None,
         Some(task) => Some(Uuid::try_parse(task).map_err(|_| {
-            BadRequest::invalid("params.message.taskId", "`params.message.taskId`: there is no such task")
+            BadRequest::new(UNKNOWN_TASK, "params.message.taskId", "`params.message.taskId`: there is no such task")
         })?),
     };
     let parts = message.get("parts").and_then(Value::as_array).filter(|parts| !parts.is_empty());
@@ -437,6 +443,9 @@ mod tests {
             message[name] = value;
             assert_eq!(code(call("message/send", json!({ "message": message }))), INVALID_PARAMS, "{name}");
         }
+        let mut message = whole.clone();
+        message["taskId"] = json!("no-uuid");
+        assert_eq!(code(call("message/send", json!({ "message": message }))), TASK_NOT_FOUND);
         assert_eq!(code(call("ListTasks", json!({ "pageSize": 101 }))), INVALID_PARAMS);
     }
 

@@ -148,12 +148,20 @@ fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadRequest> {
 fn name_of(value: Option<&Value>, at: &str) -> Result<Option<String>, BadRequest> {
     match value {
         None => Ok(None),
-        Some(Value::String(name)) if name.len() > MAX_NAME_BYTES => {
-            Err(wrong(at, format!("`{at}` has {} bytes; at most {MAX_NAME_BYTES} are taken", name.len())))
+        Some(Value::String(name)) => {
+            check_name(name, at)?;
+            Ok(Some(name.clone()).filter(|name| !name.is_empty()))
         }
-        Some(Value::String(name)) => Ok(Some(name.clone()).filter(|name| !name.is_empty())),
         Some(other) => Err(wrong(at, format!("`{at}` must be a string, not {}", kind_of(other)))),
     }
+}
+
+/// Refuses a name of an application, a user or a session, the field `at`, that is too long.
+pub fn check_name(name: &str, at: &str) -> Result<(), BadRequest> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err(wrong(at, format!("`{at}` has {} bytes; at most {MAX_NAME_BYTES} are taken", name.len())));
+    }
+    Ok(())
 }
 
 fn missing(at: &str) -> BadRequest {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use super::fields::{FieldValues, check_members, check_value, unknown_field};
 use super::json::parse_json;
 use super::kind_of;
-use super::responses::{BadRequest, InputContent, InputItem, check_arguments_schema, check_tool_name, parse_content};
+use super::responses::{
+    BadRequest, InputContent, InputItem, check_arguments_schema, check_distinct, check_tool_name, parse_content,
+};
 use crate::models::{ChatRole, ToolSpec};
 use crate::request::{Protocol, RunRequest};
 
@@ -311,5 +313,7 @@ fn tools(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
             },
         })
     });
-    tools.collect()
+    let tools = tools.collect::<Result<Vec<_>, _>>()?;
+    check_distinct(&tools)?;
+    Ok(tools)
 }

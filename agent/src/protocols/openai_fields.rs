@@ -49,7 +49,7 @@ const NOT_HERE: Option<FieldUse> = Some(FieldUse::Refused);
 const PENALIZED: &str = "to models of Ollama, and of servers with OpenAI's protocol";
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const SUMMARIES: FieldValues = FieldValues::OneOf(&["auto", "concise", "detailed"]);
-const TIERS: &[&str] = &["auto", "default", "flex", "scale", "priority", "fast"];
+const TIERS: &[&str] = &["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"];
 const INCLUDABLE: &[&str] = &[
     "file_search_call.results",
     "web_search_call.results",
@@ -81,6 +81,9 @@ const CACHE_OPTIONS: FieldValues = FieldValues::Members(&[
 ]);
 /// Older clients write the first with a hyphen.
 const CACHE_RETENTION: FieldValues = FieldValues::OneOf(&["in_memory", "in-memory", "24h"]);
+const BEGINS_AT_ONCE: FieldValues = FieldValues::OnlyOneOf(&["{}", r#"{"completion_window":"soonest"}"#]);
+const PICTURES_AS_THEY_ARE: FieldValues =
+    FieldValues::OnlyOneOf(&["{}", r#"{"context_compression":"auto"}"#, r#"{"context_compression":"disabled"}"#]);
 const PREDICTION: FieldValues =
     FieldValues::Members(&[("type", FieldValues::OneOf(&["content"])), ("content", FieldValues::Parsed)]);
 
@@ -172,9 +175,9 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("prompt", NOT_HERE, None, FieldValues::Only("null"), "there are no stored prompts; send `instructions`"),
     field("context_management", DONE, None, FieldValues::Parsed, "`compaction`, from `compact_threshold` tokens on"),
     field("moderation", NOT_HERE, NOT_HERE, FieldValues::Only("null"), "nothing is moderated"),
-    field("background_options", NOT_HERE, None, FieldValues::Only("null"), "a run begins at once"),
+    field("background_options", NOT_HERE, None, BEGINS_AT_ONCE, "a run begins at once"),
     field("access_programs", NOT_HERE, None, FieldValues::Only("null"), "there are none"),
-    field("image", NOT_HERE, None, FieldValues::Only("null"), "pictures go to the model as they are"),
+    field("image", NOT_HERE, None, PICTURES_AS_THEY_ARE, "pictures go to the model as they are"),
 ];
 
 impl RequestField {

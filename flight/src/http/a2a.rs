@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::a2a::{
     A2aCall, A2aFault, A2aRenderer, A2aVersion, INTERNAL_ERROR, INVALID_PARAMS, SentMessage, TASK_NOT_CANCELABLE,
@@ -30,6 +30,8 @@ use crate::state::AppState;
 
 /// The header with the version that a client speaks.
 const VERSION: &str = "a2a-version";
+/// How long clients may keep the card: what it says changes with the server's settings.
+const CARD_LIFETIME: HeaderValue = HeaderValue::from_static("max-age=300");
 /// The newest runs among which a list looks for tasks, and how many are read at a time.
 const MAX_SCANNED: usize = 2_000;
 const RUNS_AT_ONCE: usize = 100;
@@ -61,7 +63,10 @@ pub(super) async fn card(State(state): State<AppState>, uri: Uri, headers: Heade
         _ if state.settings.tls.is_on() => "https",
         _ => "http",
     };
-    json_response(StatusCode::OK, &agent_card(&format!("{scheme}://{host}/a2a"), !state.auth.is_open()))
+    let card = agent_card(&format!("{scheme}://{host}/a2a"), !state.auth.is_open());
+    let mut response = json_response(StatusCode::OK, &card);
+    response.headers_mut().insert(header::CACHE_CONTROL, CARD_LIFETIME);
+    response
 }
 
 /// `POST /a2a`: one request of JSON-RPC.

@@ -38,6 +38,7 @@ const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text
 /// JSON-RPC's codes.
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
+const INVALID_PARAMS: i64 = -32_602;
 const SERVER_ERROR: i64 = -32_000;
 
 /// What the routes share.
@@ -104,6 +105,7 @@ fn rpc_error(error: &ApiError, id: &Value) -> Value {
     let code = match error.code() {
         ErrorCode::BadRequestBody => PARSE_ERROR,
         ErrorCode::InvalidRequest | ErrorCode::SessionNotFound => INVALID_REQUEST,
+        ErrorCode::BadParameter => INVALID_PARAMS,
         _ => SERVER_ERROR,
     };
     let mut data = json!({ "code": error.code() });
@@ -192,6 +194,11 @@ async fn answer(
     gone: CancellationToken,
 ) -> Result<Response, ApiError> {
     let waits = gone.clone().drop_guard();
+    if message.has_wrong_cursor {
+        // The protocol library would take it for none, and the client would read the first page for ever.
+        return Err(ApiError::new(ErrorCode::BadParameter, "the cursor is no string, and none of this list")
+            .with_hint("leave the cursor out"));
+    }
     if let Some(session) = session {
         surface.sessions.touch(session, subject)?;
         if let Some(cancelled) = &message.cancels {
@@ -267,6 +274,8 @@ struct RpcMessage {
     cancels: Option<Value>,
     /// Whether this `initialize` says that its client shows apps.
     shows_apps: bool,
+    /// Whether this asks for a page of a list by what is no cursor.
+    has_wrong_cursor: bool,
 }
 
 impl RpcMessage {
@@ -292,10 +301,12 @@ impl RpcMessage {
         let params = &message["params"];
         let has_params = params["protocolVersion"].is_string()
             && params["capabilities"].is_object()
-            && params["clientInfo"].is_object();
+            && ["name", "version"].iter().all(|name| params["clientInfo"][*name].is_string());
         let is_initialize = method == Some("initialize") && has_params;
         let shows_apps = is_initialize && is_announced_by(params);
-        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps })
+        let is_list = method.is_some_and(|method| method.ends_with("/list"));
+        let has_wrong_cursor = is_list && !(params["cursor"].is_null() || params["cursor"].is_string());
+        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps, has_wrong_cursor })
     }
 }
 

@@ -7,8 +7,9 @@ use arrow::array::RecordBatch;
 use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
 use arrow_flight::sql::{
     CommandGetSqlInfo, SqlInfo, SqlNullOrdering, SqlOuterJoinsSupportLevel, SqlSupportedCaseSensitivity,
-    SqlSupportedGroupBy, SqlSupportedResultSetConcurrency, SqlSupportedResultSetType, SqlSupportedSubqueries,
-    SqlSupportedTransaction, SqlSupportedUnions, SqlTransactionIsolationLevel, SupportedSqlGrammar,
+    SqlSupportedElementActions, SqlSupportedGroupBy, SqlSupportedResultSetConcurrency, SqlSupportedResultSetType,
+    SqlSupportedSubqueries, SqlSupportedTransaction, SqlSupportedUnions, SqlTransactionIsolationLevel,
+    SupportedSqlGrammar,
 };
 use querent_catalog::Role;
 
@@ -70,7 +71,10 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::SqlSupportsDifferentTableCorrelationNames, false);
     info.append(SqlInfo::SqlSupportsExpressionsInOrderBy, true);
     info.append(SqlInfo::SqlSupportsOrderByUnrelated, true);
-    info.append(SqlInfo::SqlSupportedGroupBy, bits(&[SqlSupportedGroupBy::SqlGroupByBeyondSelect as i32]));
+    info.append(
+        SqlInfo::SqlSupportedGroupBy,
+        bits(&[SqlSupportedGroupBy::SqlGroupByUnrelated as i32, SqlSupportedGroupBy::SqlGroupByBeyondSelect as i32]),
+    );
     info.append(SqlInfo::SqlSupportsLikeEscapeClause, true);
     info.append(SqlInfo::SqlSupportsNonNullableColumns, true);
     info.append(
@@ -85,7 +89,11 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::SqlProcedureTerm, "procedure");
     info.append(SqlInfo::SqlCatalogTerm, "catalog");
     info.append(SqlInfo::SqlCatalogAtStart, true);
-    info.append(SqlInfo::SqlSchemasSupportedActions, 0_i32);
+    // `GRANT SELECT ON database.table`; there are no procedures and no definitions of indexes.
+    info.append(
+        SqlInfo::SqlSchemasSupportedActions,
+        bits(&[SqlSupportedElementActions::SqlElementInPrivilegeDefinitions as i32]),
+    );
     info.append(SqlInfo::SqlCatalogsSupportedActions, 0_i32);
     info.append(SqlInfo::SqlSupportedPositionedCommands, 0_i32);
     info.append(SqlInfo::SqlSelectForUpdateSupported, false);
@@ -96,6 +104,7 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
             SqlSupportedSubqueries::SqlSubqueriesInComparisons as i32,
             SqlSupportedSubqueries::SqlSubqueriesInExists as i32,
             SqlSupportedSubqueries::SqlSubqueriesInIns as i32,
+            SqlSupportedSubqueries::SqlSubqueriesInQuantifieds as i32,
         ]),
     );
     info.append(SqlInfo::SqlCorrelatedSubqueriesSupported, true);

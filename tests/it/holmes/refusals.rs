@@ -83,6 +83,7 @@ async fn every_rule_has_its_status() {
         ),
         (json!({ "ask": "plain", "stream": true, "frontend_tools": [tool("f"), tool("f")] }), 400, "Duplicate"),
         (json!({ "ask": "plain", "stream": true, "frontend_tools": [tool("")] }), 400, "empty name"),
+        (json!({ "ask": "plain", "stream": true, "frontend_tools": [tool("a b")] }), 400, "letters, digits"),
         (json!({ "ask": "plain", "frontend_tools": [tool("f")] }), 400, "stream=true"),
         (
             json!({ "ask": "plain", "frontend_tool_results": [{ "tool_call_id": "c", "tool_name": "f", "result": {} }] }),
@@ -152,6 +153,7 @@ async fn faults_outside_of_the_body_have_the_same_shape() {
         (server.get(CHAT, None).await, 405),
         (server.post("/api/checks/execute", &json!({}), None).await, 501),
         (server.post("/api/oauth/callback", &json!({}), None).await, 501),
+        (server.post("/api/investigate", &json!({}), None).await, 404),
     ] {
         assert_eq!(reply.status, status, "{}", reply.text);
         assert!(reply.json()["detail"].is_string(), "{}", reply.text);

@@ -119,8 +119,16 @@ async fn methods_of_older_revisions_are_none_of_the_newest() {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    for method in ["initialize", "logging/setLevel", "ping", "resources/subscribe", "nothing"] {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "_meta": meta } }).to_string();
+    for (method, level) in [
+        ("initialize", Value::Null),
+        ("logging/setLevel", Value::Null),
+        ("logging/setLevel", json!("info")),
+        ("ping", Value::Null),
+        ("resources/subscribe", Value::Null),
+        ("nothing", Value::Null),
+    ] {
+        let params = json!({ "_meta": meta, "level": level });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
         let reply = send(&server, &body, &headers).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (404, &json!(-32_601)), "{method}: {}", reply.text);

@@ -113,6 +113,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("tools", json!([{ "name": "a b" }])), "tools[0].name"),
+        (with("tools", json!([{ "name": "f" }, { "name": "f" }])), "tools"),
         (with("context", json!([{ "description": 7 }])), "context[0].description"),
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
@@ -193,7 +194,9 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
     brief["params"]["configuration"] = json!({ "historyLength": 0 });
     let got = server.post(A2A, &brief, ANN).await.json();
     assert_eq!(got["result"]["task"]["history"], json!([]), "{got}");
-    let card = server.get("/.well-known/agent-card.json", None).await.json();
+    let card = server.get("/.well-known/agent-card.json", None).await;
+    assert_eq!(card.header("cache-control"), "max-age=300");
+    let card = card.json();
     assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
 
     let mut at_once = sent("SendMessage", "slow");

@@ -189,6 +189,21 @@ async fn what_a_field_does_not_take_is_refused_by_its_name() {
     }
 }
 
+#[tokio::test]
+async fn values_that_ask_for_nothing_are_taken_and_the_tier_is_the_one_that_there_is() {
+    let server = serve().await;
+    for (name, value) in [
+        ("background_options", json!({ "completion_window": "soonest" })),
+        ("image", json!({ "context_compression": "disabled" })),
+        ("service_tier", json!("flex")),
+    ] {
+        let mut body = asked(RESPONSES, "hello");
+        body[name] = value;
+        let reply = server.post(RESPONSES, &body, None).await;
+        assert_eq!((reply.status, &reply.json()["service_tier"]), (200, &json!("default")), "{name}: {}", reply.text);
+    }
+}
+
 /// Each protocol names the field that its clients know.
 #[tokio::test]
 async fn a_question_that_is_too_long_is_refused_by_the_name_of_its_field() {

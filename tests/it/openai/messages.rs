@@ -188,7 +188,7 @@ async fn the_models_are_listed_as_the_library_reads_them() {
         ask("/v1/models/querent").header("anthropic-version", "2023-06-01").send().await.unwrap().json().await.unwrap();
     assert_eq!(one, listed["data"][0]);
     assert_eq!((&one["type"], &one["display_name"]), (&json!("model"), &json!("querent")), "{one}");
-    assert!(one["created_at"].as_str().unwrap().ends_with('Z'), "{one}");
+    assert!(one["created_at"].as_str().unwrap().ends_with('Z') && one["lifecycle"] == "active", "{one}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

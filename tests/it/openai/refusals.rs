@@ -89,6 +89,26 @@ async fn responses_are_refused_in_openais_words() {
     .await;
 }
 
+/// Also in a conversation, where the model would be asked nothing, or the question before once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_without_words_is_refused_whatever_was_said_before() {
+    let server = serve().await;
+    let first = server.post("/v1/responses", &json!({"input": "thanks"}), ANN).await.json();
+    for input in [json!(""), json!([{"role": "user", "content": "  "}]), json!([{"role": "user", "content": []}])] {
+        let body = json!({"input": input, "previous_response_id": first["id"]});
+        refused(&server, "/v1/responses", [(body, 400, "empty_question", "input")]).await;
+    }
+    let said = json!([
+        {"role": "user", "content": "thanks"},
+        {"role": "assistant", "content": "You are welcome."},
+        {"role": "user", "content": " "},
+    ]);
+    refused(&server, "/v1/chat/completions", [(json!({"messages": said}), 400, "empty_question", "messages")]).await;
+    let alone = json!({"input": [{"role": "system", "content": "Be brief."}], "previous_response_id": first["id"]});
+    let reply = server.post("/v1/responses", &alone, ANN).await;
+    assert_ne!(reply.status, 400, "instructions ask for another answer: {}", reply.text);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn chat_completions_are_refused_in_openais_words() {
     let server = serve().await;

@@ -8,7 +8,7 @@ use super::history::{HistoryCall, parse_history};
 use crate::models::{ChatImage, ChatMessage, ToolSpec};
 use crate::protocols::fields::unknown_field;
 use crate::protocols::json::parse_json;
-use crate::protocols::responses::{answer_schema, check_arguments_schema};
+use crate::protocols::responses::{answer_schema, check_arguments_schema, check_tool_name};
 use crate::request::AnswerSchema;
 
 /// The fields of a request. Those of the second half say whose it is and where it comes from, which has no effect.
@@ -482,6 +482,9 @@ fn check_frontend_tools(
         let name = &tool.spec.name;
         if name.is_empty() {
             return Err(BadHolmesRequest::text(400, format!("frontend tool {} has an empty name", index + 1)));
+        }
+        if let Err(fault) = check_tool_name(name, &format!("frontend_tools[{index}].name")) {
+            return Err(BadHolmesRequest::text(400, fault.message));
         }
         if is_server_tool(name) {
             let message = format!("Frontend tool name '{name}' conflicts with a built-in tool; give it another name");

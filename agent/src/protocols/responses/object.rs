@@ -90,7 +90,8 @@ pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Ut
         ("prompt_cache_key", echo("prompt_cache_key", Value::Null)),
         ("reasoning", with_keys(echo("reasoning", Value::Null), &["effort", "summary"])),
         ("safety_identifier", echo("safety_identifier", Value::Null)),
-        ("service_tier", echo("service_tier", json!("default"))),
+        // What it is answered by, whatever was asked for.
+        ("service_tier", json!("default")),
         ("store", echo("store", json!(true))),
         ("temperature", echo("temperature", json!(1.0))),
         ("text", text_of(echo("text", json!({})))),

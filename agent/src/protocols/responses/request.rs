@@ -186,7 +186,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     check_chosen_servers(fields)?;
     let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
     let mut echo = Map::new();
-    const REPEATED: [&str; 19] = [
+    const REPEATED: [&str; 18] = [
         "background",
         "context_management",
         "instructions",
@@ -198,7 +198,6 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         "prompt_cache_key",
         "reasoning",
         "safety_identifier",
-        "service_tier",
         "store",
         "temperature",
         "text",

@@ -1,6 +1,7 @@
 //! ADK's sessions: whose they are, and the state that they keep.
 
 use chrono::Utc;
+use querent_agent::protocols::adk::check_name;
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
 };
@@ -47,7 +48,7 @@ impl AdkScope {
     }
 
     /// Returns a session, created if it does not exist, and whether it was created. Errors: `conversation_not_found` if it
-    /// belongs to somebody else.
+    /// belongs to somebody else; `invalid_request` for a name that is too long.
     pub(super) async fn open(
         &self,
         state: &AppState,
@@ -56,6 +57,9 @@ impl AdkScope {
         title: &str,
         with: Map<String, Value>,
     ) -> Result<(ConversationRecord, bool), OpenAiError> {
+        for (name, at) in [(&self.app, "appName"), (&self.user, "userId"), (&id, "sessionId")] {
+            check_name(name, at)?;
+        }
         let record = ConversationRecord {
             app: self.app.clone(),
             user_id: self.user.clone(),

@@ -113,6 +113,7 @@ fn as_anthropics(state: &AppState, model: &Value) -> Value {
         "id": model["id"],
         "display_name": model["id"],
         "created_at": state.started_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        "lifecycle": "active",
     })
 }
 
