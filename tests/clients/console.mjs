@@ -293,7 +293,7 @@ await run("flights | extend day = bin(datetime(2024-01-01) + dep_delay * 1d, 7d)
 await shown(".chart svg .mark-area path");
 assert.deepEqual([await kind(), await chosen("Colours"), await chosen("Series"), await marks("area")], ["Area", "carrier", "stacked", 2]);
 await run("flights | make-series n = count() on dep_delay from 0 to 50 step 10 by carrier | render linechart");
-await shown(".chart svg .mark-line path");
+await shown(".chart svg .mark-symbol path");
 assert.deepEqual([await chosen("Across"), await chosen("Colours"), await marks("line"), await marks("symbol") >= 10], ["dep_delay", "carrier", 2, true]);
 await run("flights | project dep_delay, twice = 2 * dep_delay | render scatterchart");
 await shown(".chart svg .mark-symbol path");

@@ -83,13 +83,16 @@ export function isDrawn(column: GridColumn): boolean {
 
 const PLAIN = { arrangement: "stacked", isHorizontal: false, isAccumulated: false, hasLegend: true, xAxis: {}, yAxis: {} } as const;
 
-/** A chart that fits the columns; `null` where no column has numbers, or nothing is left for the other axis. */
-export function choiceOf(rows: Rows, rendered: Rendered | null): ChartChoice | null {
+/**
+ * A chart that fits the columns; `null` where no column has numbers, or nothing is left for the other axis. `axis` is the column
+ * of places where the rows were series.
+ */
+export function choiceOf(rows: Rows, rendered: Rendered | null, axis: number | null): ChartChoice | null {
   const columns = rows.columns.map((column, at) => ({ column, at })).filter(({ column }) => isDrawn(column));
   const time = columns.find(({ column }) => isTime(column));
   const words = columns.filter(({ column }) => !column.isNumeric && !isTime(column));
   const numbers = columns.filter(({ column }) => column.isNumeric);
-  if (rendered !== null && isChart(rendered)) return choiceOfRender(rows, rendered, columns.map(({ at }) => at));
+  if (rendered !== null && isChart(rendered)) return choiceOfRender(rows, rendered, columns.map(({ at }) => at), axis);
   const x = time ?? words[0] ?? (numbers.length > 1 ? numbers[0] : undefined);
   const y = numbers.find((one) => one.at !== x?.at);
   if (!x || !y) return null;
@@ -108,13 +111,13 @@ export function choiceOf(rows: Rows, rendered: Rendered | null): ChartChoice | n
  * The chart of `render`, as Kusto has it: the first column goes across, for a time chart the first of times; every other
  * column of numbers up; one of text tells series apart. Its properties say otherwise.
  */
-function choiceOfRender(rows: Rows, { chart, properties }: Rendered, drawn: number[]): ChartChoice | null {
+function choiceOfRender(rows: Rows, { chart, properties }: Rendered, drawn: number[], places: number | null): ChartChoice | null {
   const { columns } = rows;
   const said = (name: string) => properties.get(name)?.[0];
   const named = (name: string) =>
     (properties.get(name) ?? []).map((wanted) => columns.findIndex((column) => column.name === wanted)).filter((at) => at >= 0);
   const first = chart === "timechart" || chart === "anomalychart" ? drawn.find((at) => isTime(columns[at]!)) : undefined;
-  const x = named("xcolumn")[0] ?? first ?? drawn[0];
+  const x = named("xcolumn")[0] ?? first ?? places ?? drawn[0];
   const numbers = drawn.filter((at) => columns[at]!.isNumeric && at !== x);
   const wanted = named("ycolumns").filter((at) => columns[at]!.isNumeric);
   const y = wanted.length > 0 ? wanted : numbers;

@@ -27,8 +27,8 @@ function Card({ rows }: { rows: Rows }) {
 }
 
 function Drawn({ rows: given, rendered }: { rows: Rows; rendered: Rendered | null }) {
-  const rows = useMemo(() => (isChart(rendered) ? laidOut(given) : given), [given]);
-  const fitting = useMemo(() => (rows.count === 0 ? null : choiceOf(rows, rendered)), [rows]);
+  const { rows, axis } = useMemo(() => (isChart(rendered) ? laidOut(given) : { rows: given, axis: null }), [given]);
+  const fitting = useMemo(() => (rows.count === 0 ? null : choiceOf(rows, rendered, axis)), [rows]);
   const [changed, change] = useState<Partial<ChartChoice>>({});
   const choice = useMemo(() => fitting && { ...fitting, ...changed }, [fitting, changed]);
   const drawn = useMemo(() => {

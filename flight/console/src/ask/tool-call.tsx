@@ -129,7 +129,7 @@ function ResultTable({ result, marked }: { result: ToolResult; marked: MarkedCel
   const most = isWhole || (marked && marked.row >= FEW_ROWS) ? rows.length : FEW_ROWS;
   return (
     <>
-      <div class="table-scroll call-rows" tabIndex={0} role="region" aria-label="Rows of the call">
+      <div class="table-scroll call-rows" tabIndex={0} role="group" aria-label="Rows of the call">
         <table class="facts">
           <thead><tr>{columns.map((column) => <th scope="col" title={column.type} class={classOf(column.type)}>{column.name}</th>)}</tr></thead>
           <tbody>

@@ -6,10 +6,13 @@ const MOST = 20_000;
 /** Rows that say whether a column has lists. */
 const SAMPLE = 20;
 
-/** The rows with each list laid out over rows of its own; the same rows where no column has lists. */
-export function laidOut(rows: Rows): Rows {
+/**
+ * The rows with each list laid out over rows of its own; the same rows where no column has lists. `axis` is the last column of
+ * lists, where `make-series` has the places of its series.
+ */
+export function laidOut(rows: Rows): { rows: Rows; axis: number | null } {
   const isList = rows.columns.map((_, at) => hasLists(rows, at));
-  if (!isList.includes(true)) return rows;
+  if (!isList.includes(true)) return { rows, axis: null };
   const cells: (string | null)[][] = [];
   for (let row = 0; row < rows.count && cells.length < MOST; row++) {
     const values = rows.columns.map((_, at) => (isList[at] ? listOf(rows.text(row, at)) ?? [] : rows.text(row, at)));
@@ -19,7 +22,10 @@ export function laidOut(rows: Rows): Rows {
     }
   }
   const columns = rows.columns.map((column, at) => (isList[at] ? elementsOf(column, cells.map((row) => row[at] ?? null)) : column));
-  return { columns, count: cells.length, text: (row, column) => cells[row]?.[column] ?? null };
+  return {
+    rows: { columns, count: cells.length, text: (row, column) => cells[row]?.[column] ?? null },
+    axis: isList.lastIndexOf(true),
+  };
 }
 
 function hasLists(rows: Rows, column: number): boolean {

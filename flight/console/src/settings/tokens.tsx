@@ -122,7 +122,7 @@ function NewToken({ isFirst, onCreate }: { isFirst: boolean; onCreate(body: Post
 
 function List({ tokens, onRevoke }: { tokens: Token[]; onRevoke(one: Token): void }) {
   return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label="Tokens of the server">
+    <div class="table-scroll" tabIndex={0} role="group" aria-label="Tokens of the server">
       <table class="facts">
         <thead>
           <tr><th scope="col">Name</th><th scope="col">Role</th><th scope="col">Databases</th><th scope="col">Created</th><th scope="col">Ends</th><th scope="col">State</th><th scope="col"><span class="off-screen">Revoke</span></th></tr>

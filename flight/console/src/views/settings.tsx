@@ -103,7 +103,7 @@ function ServerSettings() {
         <summary>{settings.length} settings, {settings.filter((one) => one.origin !== "default").length} of them set</summary>
         <input type="search" class="settings-filter" aria-label="Find a setting" placeholder="Find a setting" value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)} />
-        <div class="table-scroll" tabIndex={0} role="region" aria-label="Settings of the server">
+        <div class="table-scroll" tabIndex={0} role="group" aria-label="Settings of the server">
           <table class="facts">
             <thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th><th scope="col">What it is</th></tr></thead>
             <tbody>
