@@ -457,13 +457,13 @@ export declare class QuerentClient {
   postSnapshotsExpire(input: PostSnapshotsExpireInput, options?: CallOptions): Promise<any>;
 
   /** Tokens of the catalog, oldest first, without the tokens themselves. `GET /v1/tokens` */
-  getTokens(input?: GetTokensInput, options?: CallOptions): Promise<any>;
+  getTokens(input?: GetTokensInput, options?: CallOptions): Promise<GetTokensAnswer>;
 
   /** Creates a token; the answer is the only place where it is shown. `POST /v1/tokens` */
-  postTokens(input: PostTokensInput, options?: CallOptions): Promise<any>;
+  postTokens(input: PostTokensInput, options?: CallOptions): Promise<PostTokensAnswer>;
 
   /** Revokes a token, at once. `DELETE /v1/tokens/{id}` */
-  deleteTokensId(input: DeleteTokensIdInput, options?: CallOptions): Promise<any>;
+  deleteTokensId(input: DeleteTokensIdInput, options?: CallOptions): Promise<DeleteTokensIdAnswer>;
 
   /** A KQL query; the answer as frames of version 2. `POST /v2/rest/query` */
   postV2RestQuery(input: PostV2RestQueryInput, options?: CallOptions): Promise<any>;
@@ -2470,6 +2470,40 @@ export interface GetTokensInput {
   page_token?: string;
 }
 
+export interface GetTokensAnswer {
+  /** entries of the page */
+  tokens: {
+    /** by which it is revoked */
+    id: number;
+    /** what people call it */
+    name: string;
+    /** whom it stands for */
+    subject: string;
+    /** what it may do */
+    role: "read" | "write" | "admin";
+    /** the only databases that it sees; null for all */
+    databases: string[] | null;
+    /** roles that policies name */
+    roles: string[];
+    /** groups that policies name */
+    groups: string[];
+    /** texts by name, which policies compare with */
+    attributes: Record<string, any>;
+    /** whether it is accepted */
+    state: "active" | "expired" | "revoked";
+    /** who created it */
+    created_by: string;
+    /** when */
+    created_at: string;
+    /** when it ends */
+    expires_at: string | null;
+    /** when it was revoked */
+    revoked_at: string | null;
+  }[];
+  /** the next page's `page_token`; absent on the last page */
+  next_page_token?: string;
+}
+
 export interface PostTokensInput {
   body: {
     /** what people call it */
@@ -2491,9 +2525,23 @@ export interface PostTokensInput {
   };
 }
 
+export interface PostTokensAnswer {
+  /** by which it is revoked */
+  id: number;
+  /** what people call it */
+  name: string;
+  /** the token itself */
+  token: string;
+}
+
 export interface DeleteTokensIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface DeleteTokensIdAnswer {
+  /** the token's id */
+  revoked: number;
 }
 
 export interface PostV2RestQueryInput {

@@ -2,8 +2,8 @@
 //
 // usage: node console.mjs FOLDER_WITH_NODE_MODULES URL FOLDER_FOR_PICTURES [TOKEN]
 //
-// The server has the tables `flights` and `airlines`, and a scripted model that knows "most flights", "keep", which asks for
-// approval, and "wait".
+// The server has the tables `flights` and `airlines`, and a scripted model that knows "most flights", "in a pie", which is KQL,
+// "keep", which asks for approval, and "wait".
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -265,6 +265,44 @@ await page.getByRole("button", { name: "+ KQL" }).click();
 await run("range d from datetime(2024-01-01) to datetime(2024-01-05) step 1d | extend n = dayofyear(d) | render timechart");
 await shown(".chart svg .mark-line path");
 assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up")], ["Line", "d", "n"]);
+// Each of KQL's charts is drawn as what it says, whatever stands in comments and texts around it.
+const legend = () => page.locator(".chart svg .role-legend-label text").allTextContents();
+const titles = () => page.locator(".chart svg .role-axis-title text, .chart svg .role-title text").allTextContents();
+const byCarrier = "flights | summarize flights = count(), late = countif(dep_delay > 40) by carrier";
+await run(`${byCarrier} | project carrier, flights | render piechart with (title="Who | flies") // | render timechart`);
+await shown(".chart svg .mark-arc path");
+assert.deepEqual([await kind(), await marks("arc"), await titles()], ["Pie", 2, ["Who | flies"]]);
+await run(`${byCarrier} | render columnchart`);
+await shown(".chart svg .mark-rect path");
+// All columns of numbers, side by side.
+assert.deepEqual([await kind(), await chosen("Up"), await chosen("Series"), await legend()], ["Bars", "all 2", "each", ["flights", "late"]]);
+const tops = () => page.locator(".chart svg .mark-rect path").evaluateAll((paths) => paths.map((path) => {
+  const { x, y, width, height } = path.getBoundingClientRect();
+  return [x, y, width, height].map(Math.round);
+}));
+assert.equal(new Set((await tops()).map(([x]) => x)).size, 4);
+await run(`${byCarrier} | render columnchart with (kind=stacked, xtitle="Carrier", ytitle="Number", legend=hidden)`);
+await shown(".chart svg .mark-rect path");
+assert.deepEqual([await chosen("Series"), await legend(), await titles()], ["stacked", [], ["Carrier", "Number"]]);
+assert.equal(new Set((await tops()).map(([x]) => x)).size, 2);
+await run(`${byCarrier} | render barchart with (ycolumns=late)`);
+await shown(".chart svg .mark-rect path");
+assert.equal(new Set((await tops()).map(([x]) => x)).size, 1, "bars lie");
+await page.locator(".chart svg .role-axis-title text", { hasText: "late" }).waitFor();
+await run("flights | extend day = bin(datetime(2024-01-01) + dep_delay * 1d, 7d) | summarize n = count() by day, carrier | order by day asc | render stackedareachart");
+await shown(".chart svg .mark-area path");
+assert.deepEqual([await kind(), await chosen("Colours"), await chosen("Series"), await marks("area")], ["Area", "carrier", "stacked", 2]);
+await run("flights | make-series n = count() on dep_delay from 0 to 50 step 10 by carrier | render linechart");
+await shown(".chart svg .mark-symbol path");
+assert.deepEqual([await chosen("Across"), await chosen("Colours"), await marks("line"), await marks("symbol") >= 10], ["dep_delay", "carrier", 2, true]);
+await run("flights | project dep_delay, twice = 2 * dep_delay | render scatterchart");
+await shown(".chart svg .mark-symbol path");
+assert.equal(await kind(), "Points");
+await run("flights | summarize flights = count() | render card");
+await page.locator(".result .numbers div", { hasText: "flights" }).locator("dd", { hasText: "3000" }).waitFor();
+await run("flights | summarize flights = count() by carrier | render treemap");
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await page.getByText("render treemap is not drawn here").waitFor();
 await page.getByRole("button", { name: "+ SQL" }).click();
 await run("SELECT carrier, count(*) AS n FROM flights WHERE dep_delay > 10 GROUP BY carrier");
 await page.getByRole("button", { name: "Plan", exact: true }).click();
@@ -429,6 +467,13 @@ assert.equal(await page.locator(".answer-text p", { hasText: "dep_delay and arr_
 assert.equal(await page.locator(".answer-text hr").count(), 1);
 assert.equal(await page.locator(".answer-text blockquote").innerText(), "A note.");
 assert.match(await page.locator(".answer-text td.is-number").innerText(), /^7/);
+// What KQL's `render` says is drawn.
+await page.getByRole("textbox", { name: "Question" }).fill("Show the share of each in a pie");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="done"]').waitFor();
+await shown(".call[data-tool=run_kql] .chart svg .mark-arc path");
+await picture("pie");
+await accessible("a pie");
 // A run that there is not stands alone, and not below another's answer.
 await page.evaluate(() => (location.hash = "#/ask/run/00000000-0000-7000-8000-000000000000"));
 await page.locator(".ask-thread .failure").waitFor();
@@ -596,6 +641,10 @@ if (token === "") {
   await page.getByLabel("Find a setting").fill("log.format");
   await page.locator("tr", { hasText: "log.format" }).waitFor();
 }
+// A model is tried with a click.
+await page.getByRole("button", { name: "Try scripted" }).click();
+await page.locator(".activity li", { hasText: /Answered in .*: Ready\./ }).waitFor();
+assert.equal(await page.getByRole("button", { name: "Create a token" }).count(), token === "" ? 1 : 0, "tokens are an administrator's");
 await picture("settings");
 await accessible("Settings");
 for (const theme of ["Light", "Dark"]) {

@@ -109,6 +109,19 @@ async fn a_browser_logs_in_with_a_token() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
+/// The first administrator's token, one for a reader, and its end.
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn tokens_are_made_and_revoked_in_a_browser() {
+    let server = TestServer::start(settings()).await;
+    seed(&server).await;
+    let pictures = TempDir::new().unwrap();
+    let mut node = NodeJs::client("console_access.mjs");
+    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned()]);
+    let [printed, _] = run_client(node).await;
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
 /// The tour of docs/tour.md on the flights, with its pictures: `QUERENT_PICTURES` names a folder that keeps them.
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
@@ -196,6 +209,11 @@ fn script() -> Value {
             { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
         ] },
         { "when": "markdown", "turns": [{ "events": [{ "text": MARKDOWN }] }] },
+        { "when": "in a pie", "turns": [
+            { "events": [tool_call("run_kql", json!({ "kql": "flights | summarize n = count() by carrier | render piechart" }))] },
+            { "events": [{ "text": "As the pie shows." }] },
+        ] },
+        { "when": "word ready", "turns": [{ "events": [{ "text": "Ready." }] }] },
         { "when": "keep", "turns": [
             { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
             { "events": [{ "text": "Kept it." }] },

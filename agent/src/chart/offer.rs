@@ -110,8 +110,8 @@ fn mark(object: &Map<String, Value>) -> Option<MarkType> {
     let name = given.as_str().or_else(|| given["type"].as_str())?.to_lowercase();
     Some(match name.as_str() {
         "bar" | "barchart" | "column" | "columnchart" | "histogram" | "pie" | "arc" | "piechart" => MarkType::Bar,
-        "line" | "linechart" | "trail" | "timechart" => MarkType::Line,
-        "area" | "areachart" => MarkType::Area,
+        "line" | "linechart" | "trail" | "timechart" | "anomalychart" => MarkType::Line,
+        "area" | "areachart" | "stackedareachart" => MarkType::Area,
         "point" | "circle" | "square" | "scatter" | "scatterplot" | "scatterchart" | "tick" => MarkType::Point,
         _ => return None,
     })

@@ -1,5 +1,6 @@
 // What a query is in other clients: text to copy.
 import { token } from "./api";
+import { hostAndPort } from "./recipes";
 import type { Statement } from "./statement";
 
 /** A text as one word of a POSIX shell. */
@@ -39,7 +40,7 @@ export function asPython(statement: Statement): string {
     "import adbc_driver_flightsql.dbapi",
     "",
     "with adbc_driver_flightsql.dbapi.connect(",
-    `    "${scheme}://${location.host}",`,
+    `    "${scheme}://${hostAndPort(location)}",`,
     ...options.map((option) => `    ${option}`),
     ") as connection, connection.cursor() as cursor:",
     `    cursor.execute(${pythonText(statement.text)})`,

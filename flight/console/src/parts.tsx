@@ -81,6 +81,14 @@ export function Menu(props: { label: string; items: MenuItem[]; disabled?: boole
   );
 }
 
+/** A button for what cannot be taken back, so it takes two clicks. */
+export function TwoClicks({ act, what, onAct }: { act: string; what: string; onAct(): void }) {
+  const [isAsked, ask] = useState(false);
+  return isAsked
+    ? <button class="danger" aria-label={`Yes, ${act.toLowerCase()} the ${what}`} onClick={() => { ask(false); onAct(); }} onBlur={() => ask(false)}>Yes, {act.toLowerCase()} it</button>
+    : <button aria-label={`${act} the ${what}`} onClick={() => ask(true)}>{act}</button>;
+}
+
 /** Switches between parts of a view; the parts are the caller's. */
 export function Switch<T extends string>(props: { label: string; value: T; options: { value: T; label: string }[]; onChange(value: T): void }) {
   return (

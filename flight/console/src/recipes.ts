@@ -6,13 +6,24 @@ export interface Recipe {
   text: string;
 }
 
-export function recipes({ origin, host, protocol }: Location, hasToken: boolean): Recipe[] {
-  const isEncrypted = protocol === "https:";
+/** The host with its port, which browsers leave away where it is the usual one and gRPC's clients want. */
+export function hostAndPort({ host, port, protocol }: Pick<Location, "host" | "port" | "protocol">): string {
+  return port === "" ? `${host}:${protocol === "https:" ? 443 : 80}` : host;
+}
+
+export function recipes(place: Location, hasToken: boolean): Recipe[] {
+  const { origin, hostname } = place;
+  const host = hostAndPort(place);
+  const isEncrypted = place.protocol === "https:";
   const grpc = `${isEncrypted ? "grpc+tls" : "grpc"}://${host}`;
   const flag = hasToken ? " --token TOKEN" : "";
   const bearer = hasToken ? ` -H 'Authorization: Bearer TOKEN'` : "";
   const key = hasToken ? "TOKEN" : "none";
   const mcp = { url: `${origin}/mcp`, ...(hasToken ? { headers: { Authorization: "Bearer TOKEN" } } : {}) };
+  const desktop = {
+    command: "querent", args: ["mcp", "--server", origin], ...(hasToken ? { env: { QUERENT_TOKEN: "TOKEN" } } : {}),
+  };
+  const sqlalchemy = `datafusion://${hasToken ? "me:TOKEN@" : ""}${host}${isEncrypted ? "" : "?insecure=True"}`;
   return [
     { name: "Command line", about: "", text: `querent --server ${origin}${flag}\nquerent ask --server ${origin}${flag} 'how many rows does each table have?'` },
     { name: "curl", about: "", text: `curl '${origin}/v1/query?format=csv'${bearer} -d 'SHOW TABLES'` },
@@ -32,13 +43,31 @@ export function recipes({ origin, host, protocol }: Location, hasToken: boolean)
       about: `Driver: Apache Arrow Flight SQL.${hasToken ? " User: anything; password: the token." : ""}`,
       text: `jdbc:arrow-flight-sql://${host}/?useEncryption=${isEncrypted}`,
     },
+    {
+      name: "ODBC programs",
+      about: "Driver: Arrow Flight SQL ODBC.",
+      text: `HOST=${hostname};PORT=${host.slice(host.lastIndexOf(":") + 1)};useEncryption=${isEncrypted}${hasToken ? ";UID=me;PWD=TOKEN" : ""}`,
+    },
     { name: "Grafana", about: `Data source FlightSQL.${hasToken ? " Auth type: token." : " Auth type: none."} Require TLS: ${isEncrypted ? "on" : "off"}.`, text: host },
+    { name: "Superset", about: "pip install flightsql-dbapi where Superset runs; Database connections, Other.", text: sqlalchemy },
     { name: "Claude Code", about: "", text: `claude mcp add --transport http querent ${origin}/mcp${hasToken ? ' --header "Authorization: Bearer TOKEN"' : ""}` },
-    { name: "Cursor", about: ".cursor/mcp.json", text: JSON.stringify({ mcpServers: { querent: mcp } }, null, 2) },
+    { name: "Claude Desktop", about: "claude_desktop_config.json (Settings, Developer, Edit Config); it starts the program querent, which is to be on this path.", text: JSON.stringify({ mcpServers: { querent: desktop } }, null, 2) },
+    { name: "Cursor", about: ".cursor/mcp.json, or ~/.cursor/mcp.json for all projects", text: JSON.stringify({ mcpServers: { querent: mcp } }, null, 2) },
     { name: "VS Code", about: ".vscode/mcp.json", text: JSON.stringify({ servers: { querent: { type: "http", ...mcp } } }, null, 2) },
     {
+      name: "Codex",
+      about: "~/.codex/config.toml",
+      text: [
+        "[mcp_servers.querent]",
+        'command = "querent"',
+        `args = ["mcp", "--server", "${origin}"]`,
+        ...(hasToken ? ["", "[mcp_servers.querent.env]", 'QUERENT_TOKEN = "TOKEN"'] : []),
+      ].join("\n"),
+    },
+    { name: "Zed", about: "settings.json", text: JSON.stringify({ context_servers: { querent: mcp } }, null, 2) },
+    {
       name: "OpenAI's client libraries",
-      about: "",
+      about: "pip install openai",
       text: [
         "from openai import OpenAI",
         "",
@@ -46,6 +75,27 @@ export function recipes({ origin, host, protocol }: Location, hasToken: boolean)
         'print(client.responses.create(model="querent", input="how many rows does each table have?").output_text)',
       ].join("\n"),
     },
-    { name: "Kusto's clients", about: "KQL over Kusto's REST interface.", text: origin },
+    {
+      name: "LangChain",
+      about: "pip install langchain-openai",
+      text: [
+        "from langchain_openai import ChatOpenAI",
+        "",
+        `model = ChatOpenAI(model="querent", base_url="${origin}/v1", api_key="${key}", use_responses_api=True)`,
+        'print(model.invoke("how many rows does each table have?").text)',
+      ].join("\n"),
+    },
+    {
+      name: "Kusto's clients",
+      about: "KQL over Kusto's REST interface; pip install azure-kusto-data",
+      text: [
+        "from azure.kusto.data import KustoClient, KustoConnectionStringBuilder",
+        "",
+        hasToken
+          ? `address = KustoConnectionStringBuilder.with_aad_user_token_authentication("${origin}", "TOKEN")`
+          : `address = KustoConnectionStringBuilder("${origin}")`,
+        'print(KustoClient(address).execute("default", ".show tables").primary_results[0])',
+      ].join("\n"),
+    },
   ];
 }

@@ -121,7 +121,7 @@ function tableOf(marked: Marked, lines: Line[]): ComponentChildren {
   });
   const [head, ...body] = rows;
   return (
-    <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of the answer">
+    <div class="table-scroll" tabIndex={0} role="group" aria-label="Table of the answer">
       <table class="facts">
         <thead><tr>{head?.map((cell, at) => <th scope="col" class={classOf(at)}>{cell}</th>)}</tr></thead>
         <tbody>{body.map((row) => <tr>{row.map((cell, at) => <td class={classOf(at)}>{cell}</td>)}</tr>)}</tbody>

@@ -27,7 +27,7 @@ export function Approvals({ run }: { run: AskRun }) {
     setSending(false);
   };
   return (
-    <section class="approvals" aria-label="Calls that wait for approval">
+    <section class="approvals" role="group" aria-label="Calls that wait for approval">
       {steps.map((step) => (
         <div class="approval" data-state={step.state}>
           <p><strong>{isOpen ? "May this be done?" : step.state === "waiting" ? "Waits for approval" : `This was ${STATES[step.state]}`}</strong> <code>{step.tool}</code></p>

@@ -1,10 +1,14 @@
 // One tool call of a run: what was called, its query to edit and run again, its rows, its chart.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 import { Chart } from "../chart";
+import { isCard, isChart } from "../chart-choice";
 import { Editor, type Language } from "../editor/editor";
 import { count } from "../format";
-import { isNumericType, valueText } from "../grid/rows";
+import { type Rows, isNumericType, valueText } from "../grid/rows";
+import { renderedBy } from "../kql-render";
+import { RowsChart } from "../rows-chart";
+import { sqlTypeName } from "../type-names";
 import { openQuery } from "../views/query-tabs";
 import { database } from "../preferences";
 import type { Step, ToolResult } from "./run";
@@ -29,6 +33,8 @@ const WORDS: Record<string, string> = {
 export function ToolCall({ step, marked }: { step: ToolStep; marked: MarkedCell | null }) {
   const query = queryOf(step);
   const { result } = step;
+  const rendered = useMemo(() => (query?.language === "kql" ? renderedBy(query.text) : null), [query?.text]);
+  const rows = useMemo(() => rowsOf(result), [result]);
   return (
     <section class="call" id={`call-${step.index}`} data-tool={step.tool}>
       <header class="call-head">
@@ -45,7 +51,9 @@ export function ToolCall({ step, marked }: { step: ToolStep; marked: MarkedCell 
           {result.error.hint && <p class="failure-hint">{result.error.hint}</p>}
         </div>
       )}
-      {step.chart && result?.rows && <Chart spec={step.chart} rows={result.rows} />}
+      {rows && rows.count > 0 && (isChart(rendered) || isCard(rendered))
+        ? <RowsChart rows={rows} rendered={rendered} />
+        : step.chart && result?.rows && <Chart spec={step.chart} rows={result.rows} />}
       {result?.rows && result.columns && <ResultTable result={result} marked={marked?.call === step.index ? marked : null} />}
       {result && !result.rows && !result.error && <details><summary>Result</summary><pre class="code">{JSON.stringify(result, null, 1)}</pre></details>}
     </section>
@@ -57,6 +65,17 @@ function queryOf(step: ToolStep): { text: string; language: Language } | null {
   const text = repaired ?? step.args["sql"] ?? step.args["kql"] ?? (/^run_/.test(step.tool) ? step.args["query"] : null);
   const language: Language = step.tool === "run_kql" || step.args["kql"] !== undefined ? "kql" : "sql";
   return typeof text === "string" ? { text, language } : null;
+}
+
+/** The rows of a result as charts see them. */
+function rowsOf(result: ToolResult | null): Rows | null {
+  if (!result?.rows || !result.columns) return null;
+  const { rows, columns } = result;
+  return {
+    columns: columns.map(({ name, type }) => ({ name, type: sqlTypeName(type), isNumeric: isNumericType(type) })),
+    count: rows.length,
+    text: (row, column) => valueText(rows[row]?.[columns[column]!.name]),
+  };
 }
 
 function outcomeOf(result: ToolResult): string {
@@ -110,7 +129,7 @@ function ResultTable({ result, marked }: { result: ToolResult; marked: MarkedCel
   const most = isWhole || (marked && marked.row >= FEW_ROWS) ? rows.length : FEW_ROWS;
   return (
     <>
-      <div class="table-scroll call-rows" tabIndex={0} role="region" aria-label="Rows of the call">
+      <div class="table-scroll call-rows" tabIndex={0} role="group" aria-label="Rows of the call">
         <table class="facts">
           <thead><tr>{columns.map((column) => <th scope="col" title={column.type} class={classOf(column.type)}>{column.name}</th>)}</tr></thead>
           <tbody>

@@ -35,7 +35,7 @@ export function Columns(props: { table: TableDocument; onComment(column: string,
         <small role="status">{profile ? said(profile) : "Missing and distinct values, least and most, how values are spread."}</small>
       </div>
       {failure && <FailureBox failure={failure} />}
-      <div class="table-scroll" tabIndex={0} role="region" aria-label="Columns">
+      <div class="table-scroll" tabIndex={0} role="group" aria-label="Columns">
         <table class="facts">
           <thead>
             <tr>

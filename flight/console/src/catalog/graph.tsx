@@ -28,7 +28,7 @@ export function RelationsGraph({ center, relationships }: GraphProps) {
   const of = new Map(nodes.map((node) => [keyOf(node.end), node]));
   return (
     <figure class="relations">
-      <div class="table-scroll framed" tabIndex={0} role="region" aria-label="Graph of relationships">
+      <div class="table-scroll framed" tabIndex={0} role="group" aria-label="Graph of relationships">
         <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="group" aria-label={`${nodes.length} tables and ${edges.length} relationships`}>
           <defs>
             <marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { GetCatalogMetricsAnswer, GetCatalogVerifiedQueriesAnswer, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
-import { FailureBox, say } from "../parts";
+import { FailureBox, TwoClicks, say } from "../parts";
 import { database as chosenDatabase } from "../preferences";
 import { openQuery } from "../views/query-tabs";
 import { qualified } from "./table";
@@ -49,8 +49,8 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.sql}</pre>
             <div class="row">
               <button onClick={() => open(one.database, one.sql)}>Run in Query</button>
-              <DropButton what={`verified query ${one.question}`}
-                onDrop={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))} />
+              <TwoClicks act="Drop" what={`verified query ${one.question}`}
+                onAct={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))} />
             </div>
           </li>
         ))}
@@ -67,22 +67,14 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.expression}{one.filter && `\nWHERE ${one.filter}`}</pre>
             <div class="row">
               <button onClick={() => open(one.database, sqlOf(one))}>Run in Query</button>
-              <DropButton what={`metric ${one.name}`}
-                onDrop={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))} />
+              <TwoClicks act="Drop" what={`metric ${one.name}`}
+                onAct={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))} />
             </div>
           </li>
         ))}
       </ul>
     </section>
   );
-}
-
-/** What is dropped does not come back, so it takes two clicks. */
-function DropButton({ what, onDrop }: { what: string; onDrop(): void }) {
-  const [isAsked, ask] = useState(false);
-  return isAsked
-    ? <button class="danger" aria-label={`Yes, drop the ${what}`} onClick={onDrop} onBlur={() => ask(false)}>Yes, drop it</button>
-    : <button aria-label={`Drop the ${what}`} onClick={() => ask(true)}>Drop</button>;
 }
 
 function sqlOf({ name, expression, table, filter }: Metric): string {

@@ -160,7 +160,7 @@ function Run({ run, isContinued }: { run: AskRun; isContinued: boolean }) {
       <Approvals run={run} />
       {run.outcome === "running" && <p class="working" role="status">Working…</p>}
       {run.answer && (
-        <section class="answer" aria-label="Answer">
+        <section class="answer" role="group" aria-label="Answer">
           <AnswerText text={run.answer.text} proofs={proofs} onProof={(at) => show(proofs[at]!)} />
           {proofs.length > 0 && (
             <ol class="footnotes">

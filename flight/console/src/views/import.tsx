@@ -206,7 +206,7 @@ function Reading({ reading }: { reading: Record<string, unknown> }) {
         ))}
       </p>
       {Array.isArray(columns) && (
-        <div class="table-scroll" tabIndex={0} role="region" aria-label="Columns that were read">
+        <div class="table-scroll" tabIndex={0} role="group" aria-label="Columns that were read">
           <table class="facts">
             <thead><tr><th scope="col">Column</th><th scope="col">Type</th><th scope="col">Read as</th></tr></thead>
             <tbody>

@@ -4,7 +4,6 @@ import { QuerentError } from "querent-client";
 
 import { asFailure } from "../api";
 import { Cell, useCell } from "../cell";
-import { renderedKind } from "../chart-choice";
 import { asCurl, asPython } from "../clients";
 import { DatabaseField } from "../database-field";
 import { FORMATS, downloadRows } from "../download";
@@ -19,7 +18,7 @@ import { type Format, type Result, type Running, type Statement, isReading, plan
 import {
   type Tab, addTab, changeTab, closeTab, currentTab, openAgain, openTab, queryHistory, runTab, runs, tabs, titleOf,
 } from "./query-tabs";
-import { ResultChart } from "./result-chart";
+import { ResultChart, isRendered } from "./result-chart";
 
 const noRun = new Cell<Result | null>(null);
 
@@ -37,10 +36,10 @@ export function QueryView() {
     if (result?.outcome === "running") setSide("rows");
   }, [running]);
   // KQL's `render` asks for a chart.
-  const isRendered = result?.outcome === "done" && result.statement.language === "kql" && renderedKind(result.statement.text) !== null;
+  const isChart = result !== null && isRendered(result);
   useEffect(() => {
-    if (isRendered) setSide("chart");
-  }, [running, isRendered]);
+    if (isChart) setSide("chart");
+  }, [running, isChart]);
 
   return (
     <div class="view query-view">

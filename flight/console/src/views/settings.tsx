@@ -1,19 +1,23 @@
-// Settings: the token, the looks, and how other clients reach this server.
+// Settings: the token, the looks, models, the server's tokens and settings, and how other clients reach this server.
 import { useEffect, useState } from "preact/hooks";
 import type { GetSettingsAnswer } from "querent-client";
 
 import { asFailure, client, isSendable, isTokenRemembered, setToken, token, tokenIn } from "../api";
 import { readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
-import { type Recipe, recipes } from "../recipes";
 import { Switch, copy } from "../parts";
 import { type Theme, theme } from "../preferences";
+import { type Recipe, recipes } from "../recipes";
+import { Models } from "../settings/models";
+import { ServerTokens } from "../settings/tokens";
 
 export function SettingsView() {
   const chosenTheme = useCell(theme);
+  const hasToken = useCell(token) !== "";
   return (
     <div class="view scroll page">
       <h1>Settings</h1>
+      <Version />
       <Token />
       <section>
         <h2>Looks</h2>
@@ -25,11 +29,12 @@ export function SettingsView() {
         />
       </section>
       <Models />
+      <ServerTokens />
       <ServerSettings />
       <section>
         <h2>Other clients</h2>
-        <p class="soft">Each with this server's address. {token.value !== "" && "Write your token where it says TOKEN."}</p>
-        {recipes(location, token.value !== "").map((recipe) => <RecipeBox recipe={recipe} key={recipe.name} />)}
+        <p class="soft">Each with this server's address. {hasToken && "Write your token where it says TOKEN."}</p>
+        {recipes(location, hasToken).map((recipe) => <RecipeBox recipe={recipe} key={recipe.name} />)}
       </section>
     </div>
   );
@@ -40,6 +45,8 @@ function Token() {
   const [text, setText] = useState(known);
   const [isRemembered, remember] = useState(isTokenRemembered());
   const [said, say] = useState("");
+  // The first token of a server is made below.
+  useEffect(() => setText(known), [known]);
   const save = async () => {
     const given = tokenIn(text);
     if (!isSendable(given)) return say("A token has ASCII letters, digits and signs only: was it copied with something else?");
@@ -70,26 +77,12 @@ function Token() {
   );
 }
 
-function Models() {
-  const known = useCell(token);
-  const [models, setModels] = useState<{ current: string; names: string[] } | null>(null);
+function Version() {
   const [version, setVersion] = useState("");
   useEffect(() => {
-    client.getModels().then(
-      (answer) => setModels({ current: answer.current ?? "", names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id) }),
-      () => setModels(null),
-    );
     client.getHealth().then((health) => setVersion(health.version), () => undefined);
-  }, [known]);
-  return (
-    <section>
-      <h2>This server</h2>
-      <p>
-        Querent {version}, <a href="/docs">all of its routes</a>
-        {models && <>; questions are answered by <code>{models.current}</code>{models.names.length > 1 && `, of ${models.names.join(", ")}`}</>}
-      </p>
-    </section>
-  );
+  }, []);
+  return <p class="soft">Querent {version}, <a href="/docs">all of its routes</a></p>;
 }
 
 /** The server's settings, which only administrators may see; for others there is nothing here. */
@@ -110,7 +103,7 @@ function ServerSettings() {
         <summary>{settings.length} settings, {settings.filter((one) => one.origin !== "default").length} of them set</summary>
         <input type="search" class="settings-filter" aria-label="Find a setting" placeholder="Find a setting" value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)} />
-        <div class="table-scroll" tabIndex={0} role="region" aria-label="Settings of the server">
+        <div class="table-scroll" tabIndex={0} role="group" aria-label="Settings of the server">
           <table class="facts">
             <thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th><th scope="col">What it is</th></tr></thead>
             <tbody>

@@ -334,6 +334,35 @@ pub(super) const APPROVALS: Media = Media::json(&[
     {"approval_id": "mcpr_1", "tool": "save_verified_query", "args": {}, "state": "waiting"}]}"#,
 );
 
+const TOKEN_FIELDS: &[Field] = &[
+    Field::new("id", FieldKind::Integer, "by which it is revoked").required(),
+    Field::text("name", "what people call it").required(),
+    Field::text("subject", "whom it stands for").required(),
+    Field::new("role", FieldKind::OneOf(&["read", "write", "admin"]), "what it may do").required(),
+    Field::new("databases", FieldKind::Texts, "the only databases that it sees; null for all").or_null().required(),
+    Field::new("roles", FieldKind::Texts, "roles that policies name").required(),
+    Field::new("groups", FieldKind::Texts, "groups that policies name").required(),
+    Field::new("attributes", FieldKind::Object, "texts by name, which policies compare with").required(),
+    Field::new("state", FieldKind::OneOf(&["active", "expired", "revoked"]), "whether it is accepted").required(),
+    Field::text("created_by", "who created it").required(),
+    Field::text("created_at", "when").required(),
+    Field::text("expires_at", "when it ends").or_null().required(),
+    Field::text("revoked_at", "when it was revoked").or_null().required(),
+];
+
+/// `GET /v1/tokens`.
+pub(super) const TOKENS: Media =
+    Media::json(&[Field::new("tokens", FieldKind::ListOf(TOKEN_FIELDS), "entries of the page").required(), NEXT_PAGE]);
+/// A token that was created.
+pub(super) const CREATED_TOKEN: Media = Media::json(&[
+    Field::new("id", FieldKind::Integer, "by which it is revoked").required(),
+    Field::text("name", "what people call it").required(),
+    Field::text("token", "the token itself").required(),
+]);
+/// A token that was revoked.
+pub(super) const REVOKED_TOKEN: Media =
+    Media::json(&[Field::new("revoked", FieldKind::Integer, "the token's id").required()]);
+
 /// `GET /v1/queries`.
 pub(super) const QUERIES: Media = Media::json(&[Field::new(
     "queries",

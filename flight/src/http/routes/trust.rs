@@ -1,7 +1,7 @@
 //! Who may do what, who did what, and whether the folder is whole: tokens, the policy, queries that run, the audit log, backups.
 
 use super::answers;
-use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
+use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface, no_layers};
 use crate::http::{maintenance, policy, queries, settings, tokens};
 
 pub(super) const TRUST: Surface = Surface {
@@ -19,7 +19,8 @@ pub(super) const TRUST: Surface = Surface {
         .query(&[
             Field::new("limit", FieldKind::Integer, "entries of a page"),
             Field::text("page_token", "`next_page_token` of the page before"),
-        ]),
+        ])
+        .answers(&[answers::TOKENS]),
         Route::post("/v1/tokens", "Creates a token; the answer is the only place where it is shown", |verb| {
             verb.answered_by(tokens::create)
         })
@@ -35,9 +36,11 @@ pub(super) const TRUST: Surface = Surface {
             Field::text("expires_at", "when it ends, as in 2027-01-31T00:00:00Z"),
         ])
         .with(r#"{"name": "grafana", "role": "read", "databases": ["sales"]}"#)])
-        .answers(&[JSON])
+        .answers(&[answers::CREATED_TOKEN])
         .status("201"),
-        Route::delete("/v1/tokens/{id}", "Revokes a token, at once", |verb| verb.answered_by(tokens::revoke)).admins(),
+        Route::delete("/v1/tokens/{id}", "Revokes a token, at once", |verb| verb.answered_by(tokens::revoke))
+            .admins()
+            .answers(&[answers::REVOKED_TOKEN]),
         Route::get("/v1/policy", "Grants, row policies and masks, and the last versions", |verb| {
             verb.answered_by(policy::show)
         })
