@@ -36,7 +36,7 @@ use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
 /// Bytes of an answer that are looked at: each of its numbers is compared with all cells. Those that follow are unproven.
-pub(crate) const MAX_CHECKED: usize = 16 << 10;
+pub(crate) const MAX_CHECKED: usize = 8 << 10;
 /// Labels shorter than this are found by chance.
 const SHORTEST_LABEL: usize = 2;
 

@@ -480,7 +480,7 @@ pub(super) fn code_fences(text: &str) -> Vec<std::ops::Range<usize>> {
 }
 
 /// Bytes of a sentence without an end.
-const MAX_SENTENCE: usize = 1_000;
+const MAX_SENTENCE: usize = 600;
 
 /// Returns the sentences of a text, each with where it begins. Lines end sentences.
 pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
