@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 
 use self::meeting_types::{
     argument_type, common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists,
-    time_of_all_digits, widest_number,
+    time_of_all_digits, union_type, widest_number,
 };
 use super::elapsed_times::compares;
 use super::exact_times::bound_of_column;
@@ -293,8 +293,8 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         LogicalPlan::Union(Union { inputs, schema }) => {
             let common: Vec<Option<DataType>> = (0..schema.fields().len())
                 .map(|column| {
-                    let types = inputs.iter().filter_map(|input| met_column(input, column));
-                    meeting_type(&types.collect::<Vec<_>>())
+                    let types: Vec<_> = inputs.iter().filter_map(|input| met_column(input, column)).collect();
+                    meeting_type(&types).or_else(|| union_type(&types))
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
@@ -421,7 +421,9 @@ fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<A
     let columns = input.schema().columns().into_iter().zip(types).map(|(column, wanted)| {
         let name = (column.relation.clone(), column.name.clone());
         match (wanted, Expr::Column(column.clone()).get_type(input.schema())) {
-            (Some(wanted), Ok(found)) if gives_way(&found, wanted) => {
+            (Some(wanted), Ok(found))
+                if gives_way(&found, wanted) || is_other_number(&found, wanted) || found.is_null() =>
+            {
                 as_type(Expr::Column(column), &found, wanted).alias_qualified(name.0, name.1)
             }
             _ => Expr::Column(column),
