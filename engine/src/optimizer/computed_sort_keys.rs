@@ -122,7 +122,17 @@ fn with_keys(expr: Expr, unmatched: &HashSet<Column>, keys: &mut SortKeys) -> Tr
             Expr::WindowFunction(call)
         }
         Expr::AggregateFunction(mut call) => {
-            call.params.order_by = with_sort_keys(std::mem::take(&mut call.params.order_by), unmatched, keys);
+            let order = std::mem::take(&mut call.params.order_by);
+            let written: Vec<Expr> = order.iter().map(|sort| sort.expr.clone()).collect();
+            call.params.order_by = with_sort_keys(order, unmatched, keys);
+            // Distinct values are sorted by what is aggregated and nothing else.
+            if call.params.distinct {
+                for arg in &mut call.params.args {
+                    if let Some(place) = written.iter().position(|key| key == arg) {
+                        *arg = call.params.order_by[place].expr.clone();
+                    }
+                }
+            }
             Expr::AggregateFunction(call)
         }
         other => other,

@@ -147,7 +147,7 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
 }
 
 /// Returns whether DataFusion would not take a subquery for a value apart.
-fn is_beyond_joins(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn is_beyond_joins(plan: &LogicalPlan) -> Result<bool> {
     let mut is_beyond = works_on_aggregate(plan)?;
     plan.apply(|node| {
         is_beyond |= match node {

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 
 use self::meeting_types::{
     argument_type, common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists,
-    time_of_all_digits, widest_number,
+    time_of_all_digits, union_type, widest_number,
 };
 use super::elapsed_times::compares;
 use super::exact_times::bound_of_column;
@@ -40,6 +40,8 @@ const OF_DOUBLES: [&str; 1] = ["power"];
 const OF_NUMBERS: [&str; 2] = ["sum", "stddev"];
 /// The aggregates whose result lies between decimals, and is a double.
 const MIDDLES: [&str; 2] = ["avg", "median"];
+/// The aggregate that counts integers, texts and times.
+const APPROXIMATE_COUNT: &str = "approx_distinct";
 /// The functions whose second argument is a timestamp, also where it is written as a date.
 const OF_TIMES: [&str; 2] = ["date_trunc", "date_bin"];
 
@@ -103,7 +105,10 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
             is_of_one_kind || TO_PLACES.contains(&name) || TO_WHOLE.contains(&name)
         }
         Expr::WindowFunction(call) => MIDDLES.contains(&call.fun.name()),
-        Expr::AggregateFunction(call) => MIDDLES.contains(&call.func.name()) || OF_NUMBERS.contains(&call.func.name()),
+        Expr::AggregateFunction(call) => {
+            let name = call.func.name();
+            MIDDLES.contains(&name) || OF_NUMBERS.contains(&name) || name == APPROXIMATE_COUNT
+        }
         _ => false,
     }
 }
@@ -241,6 +246,19 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
             }
             Transformed::new_transformed(Expr::WindowFunction(call), changed)
         }
+        // Each value has one text.
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) if func.name() == APPROXIMATE_COUNT => {
+            let is_uncounted =
+                |found: DataType| found.is_decimal() || found.is_floating() || found == DataType::Boolean;
+            let mut changed = false;
+            for arg in &mut params.args {
+                if arg.get_type(schema).is_ok_and(is_uncounted) {
+                    *arg = cast(std::mem::take(arg), DataType::Utf8);
+                    changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::AggregateFunction(AggregateFunction { func, params }), changed)
+        }
         // A column that is null everywhere has no type that they take.
         Expr::AggregateFunction(AggregateFunction { func, mut params }) if OF_NUMBERS.contains(&func.name()) => {
             let mut changed = false;
@@ -293,8 +311,8 @@ pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<Logical
         LogicalPlan::Union(Union { inputs, schema }) => {
             let common: Vec<Option<DataType>> = (0..schema.fields().len())
                 .map(|column| {
-                    let types = inputs.iter().filter_map(|input| met_column(input, column));
-                    meeting_type(&types.collect::<Vec<_>>())
+                    let types: Vec<_> = inputs.iter().filter_map(|input| met_column(input, column)).collect();
+                    meeting_type(&types).or_else(|| union_type(&types))
                 })
                 .collect();
             if common.iter().all(Option::is_none) {
@@ -421,7 +439,9 @@ fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<A
     let columns = input.schema().columns().into_iter().zip(types).map(|(column, wanted)| {
         let name = (column.relation.clone(), column.name.clone());
         match (wanted, Expr::Column(column.clone()).get_type(input.schema())) {
-            (Some(wanted), Ok(found)) if gives_way(&found, wanted) => {
+            (Some(wanted), Ok(found))
+                if gives_way(&found, wanted) || is_other_number(&found, wanted) || found.is_null() =>
+            {
                 as_type(Expr::Column(column), &found, wanted).alias_qualified(name.0, name.1)
             }
             _ => Expr::Column(column),

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
+use super::lifted_subqueries::is_beyond_joins;
 use super::set_comparisons::{aggregated, compared, membership};
 use crate::error::EngineError;
 use crate::functions::{SINGLE_VALUE, value_conversion};
@@ -48,7 +49,7 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
                 }
                 .into());
             }
-            if takes_outer_lists(&subquery.subquery)? {
+            if is_counted(&subquery.subquery)? {
                 let rows = aggregated(&subquery, count(lit(1_i64)))?;
                 let found = if negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
                 return Ok(Transformed::yes(found));
@@ -78,7 +79,7 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
                 _ => Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })),
             }
         }
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) if takes_outer_lists(&subquery.subquery)? => {
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if is_counted(&subquery.subquery)? => {
             match membership(&expr, &subquery, schema)? {
                 Some(found) if negated => Transformed::yes(Expr::Not(Box::new(found))),
                 Some(found) => Transformed::yes(found),
@@ -162,6 +163,13 @@ fn as_nullable(subquery: Subquery) -> Transformed<Expr> {
 
 fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {
     Transformed::yes(expr.data)
+}
+
+/// Returns whether the rows of a subquery are counted for each outer row, since no join finds them: those of groups by a condition
+/// that is no equality, and of lists of the outer row.
+fn is_counted(plan: &LogicalPlan) -> Result<bool> {
+    let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))?;
+    Ok(takes_outer_lists(plan)? || (has_groups && is_beyond_joins(plan)?))
 }
 
 /// Returns whether a subquery takes lists of the outer row apart, which no join can.

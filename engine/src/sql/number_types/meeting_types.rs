@@ -2,6 +2,7 @@
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 
 use crate::functions::map_type;
@@ -193,6 +194,21 @@ pub(super) fn widest_number(types: &[DataType]) -> Option<DataType> {
         true => get_coerce_type_for_case_expression(&known, None),
         false => None,
     }
+}
+
+/// Returns the type that DataFusion takes for a column of a union whose numbers are of several types, or are null in some of its
+/// queries; `None` for others. A union around this one has to know it: DataFusion says so once types are coerced.
+pub(super) fn union_type(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
+    let (first, others) = known.split_first()?;
+    if others.iter().all(|other| other == first) {
+        return (known.len() < types.len()).then(|| (*first).clone());
+    }
+    let mut common = (*first).clone();
+    for other in others {
+        common = type_union_coercion(&common, other).filter(DataType::is_numeric)?;
+    }
+    known.iter().all(|found| found.is_numeric()).then_some(common)
 }
 
 /// Returns whether both are types of numbers, and not the same.
