@@ -5,7 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
@@ -29,16 +32,21 @@ fn awkward_columns() -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns.map(|(_, value)| number(value)).collect()).unwrap()
 }
 
-/// Returns a UUID and a boolean of eight bits.
+/// Returns a UUID, a boolean of eight bits and a list of UUIDs.
 fn extension_columns() -> RecordBatch {
     let extension = |name: &str| HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())]);
+    let uuid =
+        |name: &str| Field::new(name, DataType::FixedSizeBinary(16), true).with_metadata(extension("arrow.uuid"));
+    let item = Arc::new(uuid("item"));
     let schema = Schema::new(vec![
-        Field::new("id", DataType::FixedSizeBinary(16), true).with_metadata(extension("arrow.uuid")),
+        uuid("id"),
         Field::new("ok", DataType::Int8, true).with_metadata(extension("arrow.bool8")),
+        Field::new("ids", DataType::List(Arc::clone(&item)), true),
     ]);
     let id = uuid::Uuid::parse_str(ID).unwrap().into_bytes();
-    let ids = FixedSizeBinaryArray::try_from_iter([id].into_iter()).unwrap();
-    let columns: Vec<ArrayRef> = vec![Arc::new(ids), Arc::new(Int8Array::from(vec![1]))];
+    let ids = Arc::new(FixedSizeBinaryArray::try_from_iter([id].into_iter()).unwrap());
+    let list = ListArray::new(item, OffsetBuffer::from_lengths([1]), Arc::clone(&ids) as ArrayRef, None);
+    let columns: Vec<ArrayRef> = vec![ids, Arc::new(Int8Array::from(vec![1])), Arc::new(list)];
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
 }
 
@@ -86,6 +94,8 @@ async fn uuids_are_text_and_booleans_of_eight_bits_are_booleans() {
         for from in ["t".to_owned(), format!("'{path}'")] {
             let sql = format!("SELECT id FROM {from} WHERE id LIKE '8a6e%' AND id = '{ID}'");
             assert_eq!(rows(&session, &sql).await.unwrap(), [[ID]], "{path}: {from}");
+            let inner = rows(&session, &format!("SELECT ids[1] FROM {from} WHERE ids[1] = id")).await.unwrap();
+            assert_eq!(inner, [[ID]], "{path}: {from}");
         }
     }
     assert_eq!(rows(&session, "SELECT ok FROM t").await.unwrap(), [["true"]]);
