@@ -31,7 +31,7 @@ pub(super) fn tell_casts_apart(select: &mut Select) {
 pub(super) fn tell_groups_apart(select: &mut Select) {
     let groups: Vec<&Expr> = match &select.group_by {
         GroupByExpr::Expressions(groups, _) => {
-            groups.iter().map(|group| meant_group(group, &select.projection)).collect()
+            groups.iter().flat_map(members).map(|group| meant_group(group, &select.projection)).collect()
         }
         GroupByExpr::All(_) => {
             select.projection.iter().filter_map(item_expr).filter(|item| !aggregates(item)).collect()
@@ -69,6 +69,14 @@ pub(super) fn tell_groups_apart(select: &mut Select) {
     change_own_exprs(&mut select.group_by, rename);
     change_own_exprs(&mut select.having, rename);
     change_own_exprs(&mut select.qualify, rename);
+}
+
+/// Returns the groups of grouping sets, or the one that it is.
+fn members(group: &Expr) -> Vec<&Expr> {
+    match group {
+        Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => sets.iter().flatten().collect(),
+        other => vec![other],
+    }
 }
 
 /// Returns the expression that a group is: a place in the select list, an alias or the expression itself.

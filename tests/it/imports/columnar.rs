@@ -5,7 +5,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+};
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
@@ -29,17 +32,30 @@ fn awkward_columns() -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns.map(|(_, value)| number(value)).collect()).unwrap()
 }
 
+fn extension(name: &str) -> HashMap<String, String> {
+    HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())])
+}
+
 /// Returns a UUID and a boolean of eight bits.
 fn extension_columns() -> RecordBatch {
-    let extension = |name: &str| HashMap::from([("ARROW:extension:name".to_owned(), name.to_owned())]);
     let schema = Schema::new(vec![
         Field::new("id", DataType::FixedSizeBinary(16), true).with_metadata(extension("arrow.uuid")),
         Field::new("ok", DataType::Int8, true).with_metadata(extension("arrow.bool8")),
     ]);
-    let id = uuid::Uuid::parse_str(ID).unwrap().into_bytes();
-    let ids = FixedSizeBinaryArray::try_from_iter([id].into_iter()).unwrap();
-    let columns: Vec<ArrayRef> = vec![Arc::new(ids), Arc::new(Int8Array::from(vec![1]))];
+    let columns: Vec<ArrayRef> = vec![Arc::new(ids()), Arc::new(Int8Array::from(vec![1]))];
     RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+/// Returns a list of UUIDs.
+fn inner_uuids() -> RecordBatch {
+    let item = Field::new("item", DataType::FixedSizeBinary(16), true).with_metadata(extension("arrow.uuid"));
+    let list = ListArray::new(Arc::new(item), OffsetBuffer::from_lengths([1]), Arc::new(ids()), None);
+    RecordBatch::try_from_iter([("ids", Arc::new(list) as ArrayRef)]).unwrap()
+}
+
+fn ids() -> FixedSizeBinaryArray {
+    let id = uuid::Uuid::parse_str(ID).unwrap().into_bytes();
+    FixedSizeBinaryArray::try_from_iter([id].into_iter()).unwrap()
 }
 
 fn parquet(path: &Path, batch: &RecordBatch) -> PathBuf {
@@ -89,6 +105,22 @@ async fn uuids_are_text_and_booleans_of_eight_bits_are_booleans() {
         }
     }
     assert_eq!(rows(&session, "SELECT ok FROM t").await.unwrap(), [["true"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uuids_inside_of_lists_are_text() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let batch = inner_uuids();
+    for file in [parquet(&folder.path().join("x.parquet"), &batch), arrow_file(&folder.path().join("x.arrow"), &batch)]
+    {
+        import(&engine, &file, &[]).await.unwrap();
+        let path = file.display();
+        for from in ["t".to_owned(), format!("'{path}'")] {
+            let sql = format!("SELECT ids[1] FROM {from} WHERE ids[1] = '{ID}'");
+            assert_eq!(rows(&session, &sql).await.unwrap(), [[ID]], "{path}: {from}");
+        }
+    }
 }
 
 /// Arrow's reader has the months of an interval, or its days and milliseconds.

@@ -95,7 +95,7 @@ const REFUSALS: &[RefusedForm] = &[
     RefusedForm {
         begins: &["alter", "default", "privileges"],
         what: "ALTER DEFAULT PRIVILEGES",
-        instead: "leave it out, and write GRANT SELECT ON SCHEMA name TO GROUP name, which holds for its new tables too",
+        instead: "leave it out, and write GRANT SELECT ON DATABASE name TO GROUP name, which holds for its new tables too",
     },
     RefusedForm { begins: &["create", "rule"], what: "CREATE RULE", instead: "leave it out: write what it would do" },
     RefusedForm { begins: &["create", "statistics"], what: "CREATE STATISTICS", instead: "write ANALYZE table" },

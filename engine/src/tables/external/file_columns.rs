@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use super::csv::unique_names;
@@ -50,7 +50,31 @@ pub(crate) fn table_type(field: &Field) -> DataType {
     match (field.extension_type_name(), field.data_type()) {
         _ if is_uuid(field) => DataType::Utf8,
         (Some(BOOL8), DataType::Int8) => DataType::Boolean,
+        (_, nested) if nested.is_nested() => with_text_parts(nested, &mut is_uuid),
         (_, data_type) => held_type(plain_type(data_type)),
+    }
+}
+
+/// Returns a type with text in the place of the UUIDs inside of it. `is_uuid` is asked of each field that has no parts, in order.
+pub(super) fn with_text_parts(data_type: &DataType, is_uuid: &mut dyn FnMut(&Field) -> bool) -> DataType {
+    let mut part = |field: &FieldRef| -> FieldRef {
+        if field.data_type().is_nested() {
+            let data_type = with_text_parts(field.data_type(), &mut *is_uuid);
+            return Arc::new(field.as_ref().clone().with_data_type(data_type));
+        }
+        match is_uuid(field) {
+            // What is no UUID any more is not called one.
+            true => Arc::new(Field::new(field.name(), DataType::Utf8, field.is_nullable())),
+            false => Arc::clone(field),
+        }
+    };
+    match data_type {
+        DataType::List(item) => DataType::List(part(item)),
+        DataType::LargeList(item) => DataType::LargeList(part(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(part(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(part).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(part(entries), *is_sorted),
+        other => other.clone(),
     }
 }
 

@@ -34,7 +34,8 @@ use parquet::schema::types::TypePtr;
 
 use super::column_merge::{UnlikeTypes, merged_columns};
 use super::file_columns::{
-    ColumnPlaces, held_type, is_json_text, renamed_columns, table_columns, table_names, table_type,
+    ColumnPlaces, held_type, is_json_text, is_uuid, renamed_columns, table_columns, table_names, table_type,
+    with_text_parts,
 };
 use super::file_streams::{EachBatch, ScanReader};
 use super::reader_options::COLUMN_KEYS;
@@ -120,9 +121,10 @@ async fn file_schema(
 ) -> DfResult<Schema> {
     let (schema, written) = footer_columns(state, store, file, meta).await?;
     let fields = schema.fields().iter().zip(written).map(|(field, written)| {
-        let is_uuid = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
+        let is_said = matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid));
         let data_type = match field.data_type() {
-            DataType::FixedSizeBinary(16) if is_uuid => DataType::Utf8,
+            DataType::FixedSizeBinary(16) if is_said => DataType::Utf8,
+            nested if nested.is_nested() => nested_with_text(nested, &written),
             DataType::Interval(_) if is_interval(&written) => INTERVAL,
             _ if field.extension_type_name().is_some() => table_type(field),
             plain => held_type(plain),
@@ -130,6 +132,27 @@ async fn file_schema(
         Field::new(field.name(), data_type, field.is_nullable())
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Returns the type of a nested column with text in the place of UUIDs.
+fn nested_with_text(data_type: &DataType, written: &TypePtr) -> DataType {
+    let mut leaves = Vec::new();
+    add_uuid_leaves(written, &mut leaves);
+    let mut leaves = leaves.into_iter();
+    let text = with_text_parts(data_type, &mut |field| {
+        let is_said = leaves.next() == Some(true) && *field.data_type() == DataType::FixedSizeBinary(16);
+        is_said || is_uuid(field)
+    });
+    // Of a type whose parts are others than the file's nothing is known.
+    if leaves.next().is_none() { text } else { data_type.clone() }
+}
+
+/// Adds which of the leaves of a column are UUIDs.
+fn add_uuid_leaves(written: &TypePtr, leaves: &mut Vec<bool>) {
+    match written.is_primitive() {
+        true => leaves.push(matches!(written.get_basic_info().logical_type_ref(), Some(LogicalType::Uuid))),
+        false => written.get_fields().iter().for_each(|part| add_uuid_leaves(part, leaves)),
+    }
 }
 
 /// Returns a file's columns as Arrow's reader and as Parquet has them.
