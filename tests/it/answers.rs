@@ -10,6 +10,7 @@ mod protocols;
 mod readings;
 mod repairs;
 mod unanswerable;
+mod unseen;
 mod votes;
 mod wordings;
 
