@@ -15,8 +15,8 @@ const QUESTIONS: &str = include_str!("unseen/questions.ndjson");
 const TEXTS: &str = include_str!("unseen/texts.ndjson");
 /// One a line: a schema, or a question with a query that is right or wrong.
 const QUERIES: &str = include_str!("unseen/queries.ndjson");
-/// What was reached when the sets were new, or less where names of another language are left alone since: of 120 questions with an answer and 60 without, 120 answers of each
-/// kind, and 60 queries of each kind.
+/// What was reached when the sets were new, or less where names of another language are left alone since: of 120 questions
+/// with an answer and 60 without, 120 answers of each kind, and 60 queries of each kind.
 const MOST_FALSE_GAPS: usize = 31;
 const LEAST_GAPS: usize = 26;
 const MOST_FALSE_DOUBTS: usize = 21;
