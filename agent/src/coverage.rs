@@ -86,6 +86,8 @@ pub(crate) struct QuestionGaps {
     pub(crate) asked: Vec<AskedGap>,
     /// Names, none of whose words is one of the data's.
     pub(crate) names: Vec<String>,
+    /// Of what a rate or a ratio is asked for: a query may compute it of something else.
+    pub(crate) computed: Vec<AskedGap>,
     /// Other words.
     pub(crate) others: u32,
     /// The words by which a judgement is asked for, which no data has.
@@ -150,6 +152,7 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
         let missing = phrases::missing(&phrase, words, &explained, vocabulary);
         let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
         if missing.is_empty() {
+            gaps.computed.extend(computed_gap(&phrase, words, &explained, vocabulary));
             continue;
         }
         taken[*first..=*last].fill(true);
@@ -186,6 +189,24 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     gaps.others = u32::try_from(others).unwrap_or(u32::MAX);
     gaps.judgement = judgement_in(words, vocabulary);
     gaps
+}
+
+/// Returns the rate or the ratio that a phrase asks for, where nothing explains of what, `the heart rate`, and no name is one.
+fn computed_gap(
+    phrase: &phrases::AskedPhrase,
+    words: &[SplitWord],
+    explained: &[bool],
+    vocabulary: &Vocabulary,
+) -> Option<AskedGap> {
+    const RATES: &str = "rate ratio percentage percent pct share";
+    let (first, last) = (*phrase.words.first()?, *phrase.words.last()?);
+    let is_asked = phrase.form == phrases::PhraseForm::Thing && phrases::is_computed(phrase, words);
+    if !is_asked || phrase.words.iter().any(|at| explained[*at]) || vocabulary.has_any(RATES) {
+        return None;
+    }
+    let text: Vec<&str> = words[first..=last + 1].iter().map(|word| word.text.as_str()).collect();
+    let words = phrase.words.iter().map(|at| words[*at].lower.clone()).collect();
+    Some(AskedGap { phrase: text.join(" "), words, kind: GapKind::Thing })
 }
 
 /// Returns how many words of a question the data speaks of; `None` where the question is not English.

@@ -11,6 +11,7 @@ mod protocols;
 mod readings;
 mod repairs;
 mod unanswerable;
+mod unseen;
 mod votes;
 mod wordings;
 

@@ -230,6 +230,8 @@ fn a_name_in_short_is_found_by_another_word() {
     let asked = |question: &str| gaps_of(question, &vocabulary(&STAFF)).asked;
     assert_eq!(asked("How many staff joined this year?"), []);
     assert_eq!(asked("What is the average salary?"), []);
+    let computed = gaps_of("What is the heart rate?", &vocabulary(&STAFF)).computed;
+    assert_eq!(computed.iter().map(|gap| gap.phrase.as_str()).collect::<Vec<_>>(), ["heart rate"]);
     let gaps = asked("What is the average performance rating?");
     assert_eq!(gaps.iter().map(|gap| gap.kind).collect::<Vec<_>>(), [GapKind::Thing]);
 }

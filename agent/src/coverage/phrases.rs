@@ -258,7 +258,7 @@ pub(super) fn missing(
     let things = without_verb(phrase, words, explained);
     let unexplained: Vec<usize> = things.iter().copied().filter(|at| !explained[*at]).collect();
     let Some(last) = things.last() else { return Vec::new() };
-    if words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str())) {
+    if is_before_computed(*last, words) {
         return Vec::new();
     }
     let is_none = unexplained.len() == things.len();
@@ -291,6 +291,15 @@ pub(super) fn missing(
         }
     };
     if is_missing { unexplained } else { Vec::new() }
+}
+
+/// Whether a phrase stands before `rate` and the like.
+pub(super) fn is_computed(phrase: &AskedPhrase, words: &[SplitWord]) -> bool {
+    phrase.words.last().is_some_and(|last| is_before_computed(*last, words))
+}
+
+fn is_before_computed(last: usize, words: &[SplitWord]) -> bool {
+    words.get(last + 1).is_some_and(|next| COMPUTED.contains(&next.lower.as_str()))
 }
 
 /// Whether a phrase follows `which` or `what`.

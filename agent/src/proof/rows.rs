@@ -371,7 +371,7 @@ impl ProofRows {
         let Some(column) = self.columns.iter().position(is_quarter).filter(|_| rows.len() > 1) else { return rows };
         let quarter = |row: usize| number_of(self.rows.get(row)?.get(column)?);
         let is_said = |row: &usize| {
-            let number = (1..=4).find(|number| quarter(*row) == Some(f64::from(*number)));
+            let number = (1..=4_u32).find(|number| quarter(*row) == Some(f64::from(*number)));
             number.is_some_and(|number| says_quarter(text, number))
         };
         let said: Vec<usize> = rows.iter().copied().filter(is_said).collect();

@@ -191,6 +191,10 @@ impl Turns<'_> {
         let said = if self.sql_used.is_some() { what_is_said(query) } else { SaidByQuery::default() };
         let judged = |vocabulary: &Vocabulary| {
             let mut gaps = gaps_of(&question, vocabulary);
+            // A heart rate that no query computes is nowhere; of KQL nobody knows what it computes.
+            if self.sql_used.is_some() {
+                gaps.asked.append(&mut gaps.computed);
+            }
             gaps.asked.retain(|gap| !said.may_be(gap, &question));
             if gaps.asked.is_empty() && is_unfiltered {
                 gaps.asked.extend(unfiltered_words(&question, vocabulary));

@@ -5,7 +5,7 @@
 use querent_catalog::TableInfo;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
-    SetExpr, Statement, UnaryOperator,
+    SetExpr, Statement, TableFactor, UnaryOperator,
 };
 
 use crate::coverage::{AskedGap, GapKind, is_opaque_name};
@@ -81,6 +81,12 @@ pub(super) fn what_is_said(sql: &str) -> SaidByQuery {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => computes_of_columns(expr),
         _ => false,
     });
+    // What is computed within is not looked at.
+    let reads_query = select.from.iter().any(|from| {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        std::iter::once(&from.relation).chain(joined).any(|factor| matches!(factor, TableFactor::Derived { .. }))
+    });
+    let computes = computes || reads_query || query.with.is_some();
     SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
 }
 
@@ -94,7 +100,13 @@ fn computes_of_columns(expr: &Expr) -> bool {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => {
             computes_of_columns(inner)
         }
-        Expr::Function(function) => arguments_of(function).into_iter().any(computes_of_columns),
+        // The average of a choice is the share of what is chosen.
+        Expr::Function(function) => {
+            let is_average = function.name.to_string().eq_ignore_ascii_case("avg");
+            let is_choice = |expr: &&Expr| matches!(expr, Expr::Case { .. });
+            let arguments = arguments_of(function);
+            (is_average && arguments.iter().any(is_choice)) || arguments.into_iter().any(computes_of_columns)
+        }
         _ => false,
     }
 }
@@ -190,6 +202,7 @@ mod tests {
             assert!(may_be(sql, GapKind::Thing), "{sql}");
             assert!(!may_be(sql, GapKind::Counted), "{sql}");
         }
+        assert!(may_be("SELECT avg(CASE WHEN late THEN 1.0 ELSE 0 END) AS x FROM d", GapKind::Thing));
         for sql in ["SELECT avg(price) FROM t", "SELECT sum(bytes) / 1024.0 FROM t", "SELECT count(*) FROM t"] {
             assert!(!may_be(sql, GapKind::Thing), "{sql}");
         }
