@@ -35,8 +35,9 @@ use turns::{End, Turns};
 
 /// How long a run's last events wait for its end to be stored; after that it is stored later.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pauses between attempts to store a run's end: the first and the longest.
-const STORE_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Pauses between attempts to store a run's end: the first and the longest. Its conversation is locked until then on the servers
+/// that share the catalog.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// Everything a run works with.
 pub(crate) struct RunTask {

@@ -223,6 +223,19 @@ async fn a_session_of_adk_is_read_and_deleted_through_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_deleted_with_its_run_through_another_server() {
+    let servers = TwoServers::start("").await;
+    let body = json!({ "question": "slow", "session_id": "s1" });
+    let mut asked = begin(&servers.one, "/v1/agent/ask", &body, &[]).await;
+    let run_id = run_id_in(&read_until(&mut asked, "Half an").await);
+    let deleted = servers.two.http.delete(servers.two.url("/v1/agent/sessions/s1"));
+    assert_eq!(servers.two.send(deleted, None).await.status, 200);
+    let rest = asked.text().await.unwrap();
+    assert!(rest.contains("event: run_finished"), "{rest}");
+    assert_eq!(servers.one.get(&format!("/v1/agent/runs/{run_id}"), None).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_thread_of_cube_is_joined_and_aborted_through_another_server() {
     let servers = TwoServers::start("").await;
     let key = [("authorization", "Api-Key any-key")];

@@ -61,7 +61,8 @@ async fn runs_and_items_have_the_time_of_the_database() {
     let settings = TestSettings::default().change(|settings| settings.catalog.url = Some(url));
     let server = TestServer::start(settings).await;
     server.post("/v1/agent/ask", &json!({ "question": "how many?", "session_id": "s" }), None).await;
-    let run = &server.get("/v1/agent/runs", None).await.json()["runs"][0];
+    let listed = server.get("/v1/agent/runs", None).await.json();
+    let run = &listed["runs"][0];
     let started: DateTime<Utc> = run["started_at"].as_str().unwrap().parse().unwrap();
     assert!(is_ahead(started), "{run}");
     let message = json!({ "items": [{ "type": "message", "role": "user", "content": "And one thing more." }] });
