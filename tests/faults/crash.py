@@ -1,9 +1,9 @@
 """Kills a server in the middle of everything, over and over, and looks what became of it.
 
-Clients create tables, append, import, replace, comment, grant, ask, approve, upload and search at the same time, and write down
-what was acknowledged. Then the server is killed (SIGKILL), now and then while it starts, and another one opens the folder. What
-was acknowledged must be there, what was not must be there whole or not at all, `check` must find nothing wrong, no file may be
-left that no table has, and DuckDB must read the same rows.
+Clients create tables, append, update, delete, merge, alter, import, replace, comment, grant, revoke, ask, approve, upload and
+search at the same time, and write down what was acknowledged. Then the server is killed (SIGKILL), now and then while it starts,
+and another one opens the folder. What was acknowledged must be there, what was not must be there whole or not at all, `check`
+must find nothing wrong, no file may be left that no table has, and DuckDB must read the same rows.
 
 usage: crash.py [--kills 500] [--seconds 1.0] [--seed 1]
 """
@@ -19,6 +19,7 @@ import threading
 import time
 
 import changes
+import row_changes
 from server import Gone, Refused, Server, files_below
 
 #: The approvals' numbers that one start of the server knows.
@@ -45,7 +46,7 @@ class Crasher:
         self.folder = folder / "data"
         self.log = folder / "server.log"
         self.approvals = 0
-        self.kinds = changes.all_kinds(seed)
+        self.kinds = [*changes.all_kinds(seed), row_changes.Changed(seed), row_changes.Revoked(seed)]
         self.kills = self.starts_killed = 0
         self.stopped = threading.Event()
         self.faults = []

@@ -106,6 +106,9 @@ async fn a_view_that_is_not_there_for_a_writer_is_neither_dropped_nor_replaced()
         ("COMMENT ON COLUMN pub.above.c IS 'x'", "table_not_found"),
         ("CREATE OR REPLACE VIEW pub.above AS SELECT 1 AS c", "already_exists"),
         ("CREATE OR REPLACE TABLE pub.above AS SELECT 1 AS c", "already_exists"),
+        ("DROP DATABASE pub", "database_not_empty"),
+        ("DROP DATABASE pub CASCADE", "not_allowed"),
+        ("DROP DATABASE IF EXISTS pub CASCADE", "not_allowed"),
     ] {
         let error = rows(&writer, statement).await.unwrap_err();
         assert_eq!(error.code(), code, "{statement}: {error}");
@@ -115,6 +118,10 @@ async fn a_view_that_is_not_there_for_a_writer_is_neither_dropped_nor_replaced()
     // What it knows it changes.
     rows(&writer, "CREATE OR REPLACE VIEW pub.open AS SELECT a + 2 AS b FROM pub.plain").await.unwrap();
     rows(&writer, "DROP VIEW pub.open").await.unwrap();
+    for view in ["above", "direct"] {
+        rows(&admin, &format!("DROP VIEW pub.{view}")).await.unwrap();
+    }
+    rows(&writer, "DROP DATABASE pub CASCADE").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,8 +12,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::policy::Rights;
 use querent_catalog::{
-    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, Principal, ResolvedTable, SortedByKey,
-    TableAlteration, TableKind, TableName, TableSource, UniqueKey,
+    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, PageRequest, Principal, ResolvedTable,
+    SortedByKey, TableAlteration, TableFilter, TableKind, TableName, TableSource, UniqueKey,
 };
 
 use super::change_rows::{change_rows, change_temporary};
@@ -45,6 +45,13 @@ pub(super) async fn apply_write(
         WriteStatement::DropDatabase { name, if_missing_ok: true, .. } if !sees_database(session, &name) => {}
         WriteStatement::DropTable { name, if_missing_ok: true, .. } if !sees_database(session, &name.database) => {}
         WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
+            if cascade && holds_hidden(session, &name).await? {
+                // What could not be dropped by itself does not go with its database.
+                return Err(EngineError::NotAllowed {
+                    what: "DROP DATABASE with CASCADE".to_owned(),
+                    why: format!(": `{name}` holds more than this caller sees"),
+                });
+            }
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
             catalog.vector_indexes().forget_dropped().await?;
         }
@@ -450,6 +457,25 @@ async fn is_hidden(session: &Session, name: &TableName) -> Result<bool> {
     let all = Principal::local_admin();
     let resolved = session.engine().catalog().tables().resolve(&all, std::slice::from_ref(name)).await?;
     Ok(resolved.iter().any(Option::is_some))
+}
+
+/// Returns whether a database holds something that the caller may not know.
+async fn holds_hidden(session: &Session, database: &str) -> Result<bool> {
+    let held = count_objects(session, &Principal::local_admin(), database).await?;
+    Ok(held > count_objects(session, session.principal(), database).await?)
+}
+
+async fn count_objects(session: &Session, who: &Principal, database: &str) -> Result<usize> {
+    const PAGE: usize = 10_000;
+    let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
+    let mut request = PageRequest::first(PAGE);
+    let mut count = 0;
+    loop {
+        let page = session.engine().catalog().tables().list(who, &filter, request).await?;
+        count += page.items.len();
+        let Some(next) = page.next else { return Ok(count) };
+        request = PageRequest { limit: PAGE, after: Some(next) };
+    }
 }
 
 fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {
