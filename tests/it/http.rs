@@ -50,6 +50,14 @@ async fn request_ids_are_echoed_or_minted() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_json_errors() {
     let server = TestServer::start(TestSettings::default()).await;
+    for path in ["/openai/nothing", "/openai/deployments/d/nothing"] {
+        let unknown = server.get(path, None).await;
+        assert_eq!(
+            (unknown.status, &unknown.json()["error"]["type"]),
+            (404, &json!("invalid_request_error")),
+            "{path}"
+        );
+    }
     let unknown = server.get("/v1/nothing", None).await;
     assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("not_found")));
     assert_eq!(unknown.header("content-type"), "application/json");

@@ -68,12 +68,12 @@ pub(super) fn errors_of(path: &str) -> ErrorSchema {
     errors_where(|route| route == path).unwrap_or(ErrorSchema::Object)
 }
 
-/// Returns how the error of a path without a route looks: as those beside it; below `/v1` what is not ours is OpenAI's, below
-/// `/api` HolmesGPT's.
+/// Returns how the error of a path without a route looks: as those beside it; below `/v1` and
+/// `/openai` what is not ours is OpenAI's, below `/api` HolmesGPT's.
 pub(super) fn errors_near(path: &str) -> ErrorSchema {
     let Some(room) = room_of(path) else { return ErrorSchema::Object };
     let elsewhere = match room.split('/').next() {
-        Some("v1") => ErrorSchema::OpenAi,
+        Some("v1" | "openai") => ErrorSchema::OpenAi,
         Some("api") => ErrorSchema::Detail,
         _ => ErrorSchema::Object,
     };

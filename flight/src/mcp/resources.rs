@@ -3,6 +3,8 @@
 //! Databases come first, then tables. A cursor is a position in the catalog's own listing, so a page costs what its
 //! entries cost, however many tables there are.
 
+use std::collections::HashSet;
+
 use querent_catalog::{
     Catalog, PageRequest, PageToken, Principal, Relationship, TableFilter, TableInfo, TableKind, TableName,
     TableSummary,
@@ -233,7 +235,7 @@ pub(super) async fn complete(
     }
     let like = format!("{}%", escaped(&request.argument.value));
     let page = PageRequest::first(CompletionInfo::MAX_VALUES);
-    let (names, next): (Vec<String>, _) = match request.argument.name.as_str() {
+    let (mut names, next): (Vec<String>, _) = match request.argument.name.as_str() {
         "database" => {
             let page = catalog.databases().list(who, Some(&like), page).await?;
             (page.items.into_iter().map(|database| database.name).collect(), page.next)
@@ -246,6 +248,9 @@ pub(super) async fn complete(
         }
         _ => return Err(ApiError::new(ErrorCode::BadParameter, "the template has no such argument")),
     };
+    // Tables of several databases may have one name.
+    let mut listed = HashSet::with_capacity(names.len());
+    names.retain(|name| listed.insert(name.clone()));
     let mut completion = CompletionInfo::default();
     completion.values = names;
     completion.has_more = Some(next.is_some());

@@ -111,6 +111,21 @@ async fn what_is_not_there_says_so() {
     assert!(unread.contains("\"uri\":\"querent://schema/nowhere\""), "{unread}");
 }
 
+#[tokio::test]
+async fn a_name_that_tables_share_is_proposed_once() {
+    let server = serve().await;
+    server.execute("CREATE DATABASE sales").await;
+    for table in ["orders", "sales.orders", "sales.offers"] {
+        server.execute(&format!("CREATE TABLE {table} AS SELECT 1 AS id")).await;
+    }
+    let template = json!({ "type": "ref/resource", "uri": "querent://schema/{database}/{table}" });
+    let params = json!({ "ref": template, "argument": { "name": "table", "value": "o" } });
+    let proposed = called(&server, "completion/complete", params).await["completion"]["values"].clone();
+    let mut proposed: Vec<&str> = proposed.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    proposed.sort_unstable();
+    assert_eq!(proposed, ["offers", "orders"]);
+}
+
 /// What the revision 2026-07-28 has removed is no method of a client that speaks it.
 #[tokio::test]
 async fn methods_of_older_revisions_are_none_of_the_newest() {

@@ -198,6 +198,8 @@ async fn tasks_are_their_owners_and_faults_have_codes() {
     assert_eq!(card.header("cache-control"), "max-age=300");
     let card = card.json();
     assert!(card["url"].as_str().unwrap().ends_with("/a2a") && card["security"].is_array(), "{card}");
+    let interface = json!([{ "url": card["url"], "transport": card["preferredTransport"] }]);
+    assert_eq!(card["additionalInterfaces"], interface, "the address stands among all of them too");
 
     let mut at_once = sent("SendMessage", "slow");
     at_once["params"]["configuration"] = json!({ "returnImmediately": true });

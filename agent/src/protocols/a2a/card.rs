@@ -17,6 +17,7 @@ pub fn agent_card(address: &str, has_tokens: bool) -> Value {
         "protocolVersion": "0.3.0",
         "url": address,
         "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [{ "url": address, "transport": "JSONRPC" }],
         "capabilities": { "streaming": true, "pushNotifications": false },
         "defaultInputModes": ["text/plain", "application/json", "text/csv"],
         "defaultOutputModes": ["text/plain", "application/json"],

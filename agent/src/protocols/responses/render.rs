@@ -229,6 +229,12 @@ impl ResponsesRenderer {
 
     fn thinking_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
         let Some(index) = self.index_of(item_id) else { return Vec::new() };
+        // Kept as it grows, as texts are.
+        let item = &mut self.output[index];
+        match item["summary"].get_mut(0).and_then(|part| part.get_mut("text")) {
+            Some(Value::String(said)) => said.push_str(text),
+            _ => item["summary"] = json!([summary_part(text)]),
+        }
         let delta = json!({ "item_id": item_id, "output_index": index, "summary_index": 0, "delta": text });
         vec![self.event("response.reasoning_summary_text.delta", delta)]
     }
@@ -531,5 +537,21 @@ fn error_message(result: &Value) -> String {
     match error["hint"].as_str() {
         Some(hint) => format!("{message}; {hint}"),
         None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_thought_so_far_is_shown_of_a_run_that_breaks_off() {
+        let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
+        renderer.thinking_started("rs_1");
+        for piece in ["so ", "far"] {
+            renderer.thinking_delta("rs_1", piece);
+        }
+        let item = json!({ "id": "rs_1", "type": "reasoning", "summary": [summary_part("so far")] });
+        assert_eq!(renderer.response()["output"], json!([item]));
     }
 }

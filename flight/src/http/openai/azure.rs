@@ -54,6 +54,7 @@ fn openai_address(uri: &Uri) -> Option<(Uri, Option<String>)> {
     let (path, deployment) = match azure {
         None => (uri.path().to_owned(), None),
         Some(rest) => match rest.strip_prefix("deployments/").and_then(|rest| rest.split_once('/')) {
+            Some(("", _)) => return None,
             Some((name, rest)) => (format!("/v1/{rest}"), Some(percent_decoded(name)?)),
             None => (format!("/v1/{}", rest.strip_prefix("v1/").unwrap_or(rest)), None),
         },
@@ -107,6 +108,7 @@ mod tests {
             "/v1/messages?api-version=1",
             "/v1/modelsx?api-version=1",
             "/openai/query",
+            "/openai/deployments//chat/completions",
             "/openai/v1/query?api-version=1",
             "/openai/deployments/gpt-4o",
         ] {

@@ -69,7 +69,7 @@ pub(in crate::http) async fn store(
                 uploaded = Some((filename, media_type, content));
             }
             Some("expires_after[anchor]" | "expires_after[seconds]") => {
-                let message = "`expires_after` is not supported: files are kept until they are deleted";
+                let message = "`expires_after` is not supported: files are kept as `agent.retention` says";
                 return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "expires_after", message));
             }
             name => {
