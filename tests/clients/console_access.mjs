@@ -92,13 +92,13 @@ const write = async (text) => {
 await write("SELECT count(*) FROM flights");
 await reader.page.locator('.status[data-outcome="done"]').waitFor();
 await write("DROP TABLE flights");
-await reader.page.locator(".failure-code", { hasText: "forbidden" }).waitFor();
+await reader.page.locator(".failure", { hasText: "it needs role write" }).waitFor();
 await reader.view("Data in");
 const file = join(pictures, "refused.csv");
 writeFileSync(file, "a\n1\n");
 await reader.page.getByLabel("Files").setInputFiles(file);
 await reader.page.getByRole("button", { name: "Import", exact: true }).click();
-await reader.page.locator(".failure-code", { hasText: "forbidden" }).waitFor();
+await reader.page.locator(".failure", { hasText: "role write" }).waitFor();
 await reader.page.screenshot({ path: join(pictures, "console-forbidden.png") });
 await accessible(reader.page, "a refusal");
 
