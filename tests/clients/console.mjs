@@ -642,7 +642,7 @@ if (token === "") {
   await page.locator("tr", { hasText: "log.format" }).waitFor();
 }
 // A model is tried with a click.
-await page.getByRole("button", { name: "Try scripted" }).click();
+await page.getByRole("button", { name: "Try it: scripted" }).click();
 await page.locator(".activity li", { hasText: /Answered in .*: Ready\./ }).waitFor();
 assert.equal(await page.getByRole("button", { name: "Create a token" }).count(), token === "" ? 1 : 0, "tokens are an administrator's");
 await picture("settings");

@@ -39,8 +39,8 @@ const boss = await person();
 const made = boss.page.locator(".done .code");
 const create = async (name, role, ends) => {
   await boss.page.getByLabel("Name", { exact: true }).fill(name);
-  if (role) await boss.page.getByLabel("Role", { exact: true }).selectOption(role);
-  await boss.page.getByLabel("Ends", { exact: true }).selectOption(ends);
+  if (role) await boss.page.getByRole("combobox", { name: "Role", exact: true }).selectOption(role);
+  await boss.page.getByRole("combobox", { name: "Ends", exact: true }).selectOption(ends);
   await boss.page.getByRole("button", { name: "Create a token" }).click();
   await boss.page.locator(".done", { hasText: `The token of ${name}.` }).waitFor();
   return made.innerText();
@@ -50,7 +50,7 @@ const create = async (name, role, ends) => {
 await boss.page.goto(url);
 await boss.view("Settings");
 await boss.page.getByText("There are none: everybody who reaches this server is an administrator").waitFor();
-assert.ok(await boss.page.getByLabel("Role", { exact: true }).isDisabled());
+assert.ok(await boss.page.getByRole("combobox", { name: "Role", exact: true }).isDisabled());
 const first = await create("boss", null, "");
 assert.match(first, /^qrt_[0-9a-f]{64}$/);
 assert.equal(await boss.page.getByLabel("Token", { exact: true }).inputValue(), first);
@@ -92,13 +92,13 @@ const write = async (text) => {
 await write("SELECT count(*) FROM flights");
 await reader.page.locator('.status[data-outcome="done"]').waitFor();
 await write("DROP TABLE flights");
-await reader.page.locator(".failure-code", { hasText: "forbidden" }).waitFor();
+await reader.page.locator(".failure", { hasText: "it needs role write" }).waitFor();
 await reader.view("Data in");
 const file = join(pictures, "refused.csv");
 writeFileSync(file, "a\n1\n");
 await reader.page.getByLabel("Files").setInputFiles(file);
 await reader.page.getByRole("button", { name: "Import", exact: true }).click();
-await reader.page.locator(".failure-code", { hasText: "forbidden" }).waitFor();
+await reader.page.locator(".failure", { hasText: "role write" }).waitFor();
 await reader.page.screenshot({ path: join(pictures, "console-forbidden.png") });
 await accessible(reader.page, "a refusal");
 

@@ -85,7 +85,7 @@ export function Menu(props: { label: string; items: MenuItem[]; disabled?: boole
 export function TwoClicks({ act, what, onAct }: { act: string; what: string; onAct(): void }) {
   const [isAsked, ask] = useState(false);
   return isAsked
-    ? <button class="danger" aria-label={`Yes, ${act.toLowerCase()} the ${what}`} onClick={() => { ask(false); onAct(); }} onBlur={() => ask(false)}>Yes, {act.toLowerCase()} it</button>
+    ? <button class="danger" aria-label={`Yes, ${act.toLowerCase()} the ${what}`} onClick={() => { ask(false); onAct(); }} onBlur={() => ask(false)}>Yes, {act.toLowerCase()}</button>
     : <button aria-label={`${act} the ${what}`} onClick={() => ask(true)}>{act}</button>;
 }
 

@@ -64,7 +64,7 @@ function Model({ name, isDefault }: { name: string; isDefault: boolean }) {
           {trial?.step === "failed" && <span class="warning">{trial.failure.code}: {trial.failure.message} {trial.failure.hint}</span>}
         </small>
       </div>
-      <button disabled={trial?.step === "running"} aria-label={`Try ${name}`} onClick={() => void run()}>Try it</button>
+      <button disabled={trial?.step === "running"} aria-label={`Try it: ${name}`} onClick={() => void run()}>Try it</button>
     </li>
   );
 }
