@@ -33,7 +33,7 @@ use crate::conversation::events_of;
 use crate::error::{AgentError, Result};
 use crate::event::RunStarted;
 use crate::event_log::RunEvents;
-use crate::models::{ChatRole, ModelProvider, Models};
+use crate::models::{AGENT_MODEL, ChatRole, ModelProvider, Models};
 use crate::prompt::ExampleCache;
 use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
@@ -265,7 +265,7 @@ impl Agent {
         check_client_tools(&request)?;
         let model = match request.model.as_deref().map(|name| (name, self.state.models.named(name))) {
             Some((_, Some(entry))) => entry.clone(),
-            Some((name, None)) if self.state.config.strict_models => {
+            Some((name, None)) if self.state.config.strict_models && name != AGENT_MODEL => {
                 return Err(AgentError::UnknownModel { model: name.to_owned() });
             }
             Some((_, None)) | None => self.state.models.default_entry().clone(),

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 
-pub use registry::{ModelEntry, Models, Price};
+pub use registry::{AGENT_MODEL, ModelEntry, Models, Price};
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

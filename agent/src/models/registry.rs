@@ -12,6 +12,9 @@ use super::recorded::RecordingModel;
 use super::{ModelCapabilities, ModelProvider, TokenUsage};
 use crate::error::{AgentError, Result};
 
+/// The agent's own name among the models: a request that names it gets the default one.
+pub const AGENT_MODEL: &str = "querent";
+
 /// What a model's tokens cost, in a currency of the operator's choice per million.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

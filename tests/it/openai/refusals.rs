@@ -89,6 +89,21 @@ async fn responses_are_refused_in_openais_words() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_server_takes_the_models_that_it_lists() {
+    let script = json!({"runs": [{"turns": [{"events": [{"text": "Hello."}]}]}]});
+    let settings = TestSettings::default().tokens("ann-tok:write:ann").script(script);
+    let server = TestServer::start(settings.change(|settings| settings.agent.strict_models = true)).await;
+    let listed = server.get("/v1/models", ANN).await.json();
+    for model in listed["data"].as_array().unwrap() {
+        let body = json!({"model": model["id"], "input": "hello"});
+        let reply = server.post("/v1/responses", &body, ANN).await;
+        assert_eq!(reply.status, 200, "{body}: {}", reply.text);
+    }
+    let nowhere = json!({"model": "nothing", "input": "hello"});
+    refused(&server, "/v1/responses", [(nowhere, 404, "model_not_found", "model")]).await;
+}
+
 /// Also in a conversation, where the model would be asked nothing, or the question before once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_without_words_is_refused_whatever_was_said_before() {

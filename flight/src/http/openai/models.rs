@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::SecondsFormat;
 use http::{HeaderMap, StatusCode};
+use querent_agent::models::AGENT_MODEL;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ use crate::http::request::PathText;
 use crate::http::response::json_response;
 use crate::state::AppState;
 
-/// The agent's own name: a request that names it gets the default model.
-pub(in crate::http) const AGENT: &str = "querent";
+/// The agent's own name.
+pub(in crate::http) const AGENT: &str = AGENT_MODEL;
 
 /// The header of Anthropic's clients, which read models in another shape.
 pub(in crate::http) const ANTHROPIC_VERSION: &str = "anthropic-version";
