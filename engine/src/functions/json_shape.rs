@@ -19,8 +19,9 @@ use crate::limits::QueryUsage;
 
 /// The most bytes that `json_transform` makes of one batch.
 const MAX_BYTES: usize = 256 << 20;
-/// What a value takes that is made to fit, as a token of the decoder and as one of an array, beside its name.
-const FITTED_BYTES: usize = 48;
+/// What a value takes that is made to fit, beside its name: as a member of a tree, and as a token of the decoder and one of an array.
+const MEMBER_BYTES: usize = 160;
+const TOKEN_BYTES: usize = 48;
 /// Arrays of more items are compared for as long as the query lasts.
 const LONG_ARRAY: usize = 1_000;
 
@@ -336,12 +337,31 @@ fn type_named(name: &str) -> Result<DataType> {
     })
 }
 
-/// Makes a value fit a type; what does not is null, or an error where it is strict. `made` are the bytes that the batch takes.
-fn fit(value: Value, wanted: &DataType, is_strict: bool, made: &mut usize) -> Result<Value> {
-    *made += FITTED_BYTES;
-    if *made > MAX_BYTES {
-        return Err(invalid(format!("json_transform makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
+/// The bytes that values take that were made to fit.
+#[derive(Debug, Default)]
+struct FittedBytes {
+    /// Of the tree of this row.
+    tree: usize,
+    /// Of all rows, in the decoder.
+    tokens: usize,
+}
+
+impl FittedBytes {
+    /// Counts a value and its name. Errors: they are too many.
+    fn count(&mut self, name: &str) -> Result<()> {
+        self.tree += MEMBER_BYTES + name.len();
+        self.tokens += TOKEN_BYTES + name.len();
+        match self.tree.max(self.tokens) > MAX_BYTES {
+            true => {
+                Err(invalid(format!("json_transform makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)))
+            }
+            false => Ok(()),
+        }
     }
+}
+
+/// Makes a value fit a type; what does not is null, or an error where it is strict. `made` counts what that takes.
+fn fit(value: Value, wanted: &DataType, is_strict: bool, made: &mut FittedBytes) -> Result<Value> {
     let unfit_value = |value: &Value| match is_strict {
         true => Err(invalid(format!("`{value}` is not of the type {}", crate::type_names::sql_name(wanted)))),
         false => Ok(Value::Null),
@@ -356,14 +376,18 @@ fn fit(value: Value, wanted: &DataType, is_strict: bool, made: &mut usize) -> Re
                     (None, false) => Value::Null,
                     (None, true) => return Err(invalid(format!("the key `{}` is missing", field.name()))),
                 };
-                *made += field.name().len();
+                made.count(field.name())?;
                 kept.insert(field.name().clone(), fit(value, field.data_type(), is_strict, made)?);
             }
             Value::Object(kept)
         }
         (Value::Array(items), DataType::List(item)) => {
-            let items = items.into_iter().map(|value| fit(value, item.data_type(), is_strict, made));
-            Value::Array(items.collect::<Result<_>>()?)
+            let mut fitted = Vec::with_capacity(items.len());
+            for item_value in items {
+                made.count("")?;
+                fitted.push(fit(item_value, item.data_type(), is_strict, made)?);
+            }
+            Value::Array(fitted)
         }
         (value @ (Value::Array(_) | Value::Object(_)), DataType::Utf8) => Value::from(value.to_string()),
         (value, DataType::Struct(_) | DataType::List(_)) => return unfit_value(&value),
@@ -425,9 +449,10 @@ impl ScalarUDFImpl for JsonTransform {
             .with_coerce_primitive(true)
             .with_batch_size(texts.len().max(1))
             .build_decoder()?;
-        let mut made = 0;
+        let mut made = FittedBytes::default();
         for text in texts.as_string::<i32>() {
             let value = text.map(|text| fit(parsed(text)?, &wanted, self.is_strict, &mut made)).transpose()?;
+            made.tree = 0;
             // One row's tree at a time: a tree is many times as large as what the decoder keeps of it.
             decoder.serialize(&[Map::from_iter([("value".to_owned(), value.unwrap_or(Value::Null))])])?;
         }
