@@ -502,7 +502,7 @@ impl<'a> Binder<'a> {
             return invalid(context.span, format!("`{name}` needs an argument"));
         };
         let value = match value.kql_type {
-            KqlType::Dynamic => self.convert(value, KqlType::Real, context.span)?,
+            KqlType::Dynamic | KqlType::Decimal => self.convert(value, KqlType::Real, context.span)?,
             KqlType::Int => self.convert(value, KqlType::Long, context.span)?,
             _ => value,
         };

@@ -40,6 +40,7 @@ const NAMED_AS_FIRST: &[&str] = &[
     "erf",
     "erfc",
     "exp",
+    "exp10",
     "exp2",
     "floor",
     "format_bytes",

@@ -20,8 +20,11 @@ impl<'a> Binder<'a> {
     ) -> Result<Typed> {
         let ignores_empty = match call.arguments.first() {
             Some(argument) if argument.expr.kind != ExprKind::Star => {
-                let argument = self.scalar(&argument.expr, scope)?;
-                constant_of(&argument.expr)? == Some(ScalarValue::Boolean(Some(true)))
+                let ignores = self.scalar(&argument.expr, scope)?;
+                let Some(ignores) = constant_of(&ignores.expr)? else {
+                    return invalid(argument.span, "whether `pack_all` leaves out empty values is a constant");
+                };
+                ignores == ScalarValue::Boolean(Some(true))
             }
             _ => false,
         };

@@ -16,7 +16,7 @@ const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("now", "?d", DATETIME, now),
     entry("ago", "d", DATETIME, ago),
-    entry("make_datetime", "x?nnnnnn", DATETIME, make_datetime),
+    entry("make_datetime", "x?nnnnn", Returns::By(datetime_of_parts), make_datetime),
     entry("make_timespan", "x?nnn", Returns::Is(KqlType::TimeSpan), make_timespan),
     entry("unixtime_seconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e7)),
     entry("unixtime_milliseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e4)),
@@ -40,6 +40,17 @@ fn now(arguments: &FunctionArguments) -> Result<ArrayRef> {
 fn ago(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let offsets = arguments.timespans(0)?;
     arguments.make_longs(|row| arguments.now_ticks.checked_sub(offsets.get(row)?).and_then(datetime))
+}
+
+/// Checks the parts of a date: one value is converted, else there are at least a year, a month and a day.
+fn datetime_of_parts(arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match arguments {
+        [_, _] => Err("make_datetime() takes 1 or 3 to 6 arguments, not 2".to_owned()),
+        [year, _, ..] if !year.is_numeric() && *year != KqlType::Dynamic => {
+            Err(format!("argument 1 of make_datetime() must be a number, not {}", year.name()))
+        }
+        _ => Ok(KqlType::DateTime),
+    }
 }
 
 /// Takes year, month, day, hour, minute and second, or one value that converts to a datetime.

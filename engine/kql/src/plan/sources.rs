@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, i256};
 use datafusion::common::DFSchema;
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_table::generate_series::{GenSeriesArgs, GenerateSeriesTable};
@@ -10,12 +10,13 @@ use datafusion::logical_expr::{EmptyRelation, Expr as PlanExpr, LogicalPlan, Log
 use datafusion::scalar::ScalarValue;
 
 use super::{Column, Relation, field_column};
-use crate::ast::{DataTable, Expr, Name, NamedExpr, Names};
+use crate::ast::{BinaryOperator, DataTable, Expr, Name, NamedExpr, Names};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid, null_of,
     too_many_names, unique_name,
 };
-use crate::types::KqlType;
+use crate::functions::ScalarOperator;
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
 /// The most rows that `range` returns.
 const MAX_RANGE_ROWS: i64 = 1_000_000_000;
@@ -130,6 +131,7 @@ impl<'a> Binder<'a> {
             (KqlType::TimeSpan, KqlType::TimeSpan, KqlType::TimeSpan) => KqlType::TimeSpan,
             (from, to, step) if from.is_numeric() && to.is_numeric() && step.is_numeric() => match [from, to, step] {
                 [KqlType::Int, KqlType::Int, KqlType::Int] => KqlType::Int,
+                types if types.contains(&KqlType::Decimal) => KqlType::Decimal,
                 types if types.contains(&KqlType::Real) => KqlType::Real,
                 _ => KqlType::Long,
             },
@@ -178,15 +180,39 @@ impl<'a> Binder<'a> {
                 let count = if steps.is_nan() || steps < 0.0 { 0 } else { (steps as i64).saturating_add(1) };
                 (count, lit(from_value), lit(step_value))
             }
+            (
+                ScalarValue::Decimal256(Some(from_value), ..),
+                ScalarValue::Decimal256(Some(to_value), ..),
+                ScalarValue::Decimal256(Some(step_value), ..),
+            ) => {
+                if step_value == i256::ZERO {
+                    return invalid(step.span, "the step is 0");
+                }
+                let distance = to_value.wrapping_sub(from_value);
+                let is_away = distance != i256::ZERO && distance.is_negative() != step_value.is_negative();
+                let steps = distance.wrapping_div(step_value).to_i128().and_then(|steps| i64::try_from(steps).ok());
+                let count = if is_away { 0 } else { steps.unwrap_or(i64::MAX).saturating_add(1) };
+                let decimal = |value| lit(ScalarValue::Decimal256(Some(value), DECIMAL_PRECISION, DECIMAL_SCALE));
+                (count, decimal(from_value), decimal(step_value))
+            }
             _ => (0, lit(null_of(kql_type)), lit(null_of(step_type))),
         };
         if count > MAX_RANGE_ROWS {
             return invalid(from.span, format!("`range` makes at most {MAX_RANGE_ROWS} rows; use a larger step"));
         }
         let (series, index) = self.series(count)?;
-        let index = if kql_type == KqlType::Real { cast(index, DataType::Float64) } else { index };
-        let value = Typed::new(start + index * step_expr, kql_type);
-        let value = Typed::new(cast(value.expr, result_type.arrow_type()), result_type);
+        let value = match kql_type {
+            // DataFusion's product of decimals has the scales of both.
+            KqlType::Decimal => {
+                let index = self.convert(Typed::new(index, KqlType::Long), kql_type, step.span)?;
+                let times = ScalarOperator::Binary(BinaryOperator::Multiply);
+                let moved = self.apply_operator(times, vec![index, Typed::new(step_expr, kql_type)], step.span)?;
+                let plus = ScalarOperator::Binary(BinaryOperator::Add);
+                self.apply_operator(plus, vec![Typed::new(start, kql_type), moved], step.span)?
+            }
+            KqlType::Real => Typed::new(start + cast(index, DataType::Float64) * step_expr, kql_type),
+            _ => Typed::new(cast(start + index * step_expr, result_type.arrow_type()), result_type),
+        };
         let relation = Relation { is_serialized: true, ..Relation::new(series, Vec::new()) };
         self.projected(relation, vec![(column.text.clone(), value)])
     }
