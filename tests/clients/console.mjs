@@ -342,6 +342,16 @@ await shown(".catalog-view table.facts");
 // The types are those of SQL, before a profile as after it.
 assert.deepEqual(await page.locator("table.facts td code").allInnerTexts(), ["VARCHAR", "VARCHAR"]);
 
+// What the palette has no name for is searched in the catalog.
+await page.keyboard.press("ControlOrMeta+K");
+await page.keyboard.type("who flies where");
+await page.locator(".palette [aria-selected=true]", { hasText: "Search the catalog for who flies where" }).waitFor();
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.querySelector(".catalog-list input").value === "who flies where");
+await page.getByLabel("Search tables by meaning").fill("");
+await page.locator(".database a", { hasText: "airlines" }).click();
+await page.getByRole("heading", { name: /\.airlines$/ }).waitFor();
+
 // Catalog.
 await page.getByRole("button", { name: "Profile the columns" }).click();
 await shown(".missing");

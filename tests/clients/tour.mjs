@@ -1,4 +1,4 @@
-// Takes the tour of docs/tour.md in Chromium, and its pictures of Query and Ask.
+// Takes the tour of docs/tour.md in Chromium, and its pictures of Query, Catalog and Ask.
 //
 // usage: node tour.mjs FOLDER_WITH_NODE_MODULES URL FOLDER_FOR_PICTURES
 //
@@ -35,6 +35,7 @@ await page.locator(".hits a", { hasText: "weather" }).first().click();
 await page.getByRole("heading", { name: /\.weather$/ }).waitFor();
 await page.getByRole("button", { name: "Profile the columns" }).click();
 await page.locator(".histogram rect").first().waitFor();
+await picture("catalog");
 
 await view("Ask");
 await page.getByRole("textbox", { name: "Question" }).fill("Which airlines leave late?");
@@ -44,7 +45,7 @@ await page.locator(".chart svg").first().waitFor();
 const proven = await page.locator(".answer .proof:not(.is-unproven)").allInnerTexts();
 assert.ok(proven.some((text) => text.startsWith("Frontier")) && proven.some((text) => text.startsWith("20.2")), String(proven));
 assert.equal(await page.locator(".answer .proof.is-unproven").count(), 0);
-await page.setViewportSize({ width: 1280, height: 1080 });
+await page.setViewportSize({ width: 1280, height: 1140 });
 await page.locator(".question").scrollIntoViewIfNeeded();
 await picture("ask");
 

@@ -2,7 +2,7 @@
 // not read is said, and found by search.
 import type { GetCatalogSchemaAnswer } from "querent-client";
 
-import { client } from "./api";
+import { client, rowsOf } from "./api";
 import { Cell } from "./cell";
 import { sqlTypeName } from "./type-names";
 
@@ -67,6 +67,11 @@ async function readPages(isCurrent: () => boolean): Promise<void> {
     next = page.next_page_token ?? null;
   } while (next && names.tables.length < MOST_TABLES);
   names.isCut = next !== null;
+  // There are few of them, and each is to be chosen, also where its tables were not read.
+  if (names.isCut) {
+    const all = await rowsOf("SHOW DATABASES").catch(() => []);
+    names.databases = [...new Set([...names.databases, ...all.map((row) => String(row["schema_name"]))])];
+  }
   if (isCurrent()) catalogNames.set(names);
 }
 

@@ -5,6 +5,7 @@ import { catalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { isDark, theme } from "./preferences";
 import { go } from "./router";
+import { searchText } from "./views/catalog";
 import { openAgain, openQuery, queryHistory } from "./views/query-tabs";
 import { VIEWS } from "./app";
 
@@ -22,7 +23,7 @@ export function Palette({ onClose }: { onClose(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const names = useCell(catalogNames);
   const commands = useMemo(() => allCommands(), [names]);
-  const shown = useMemo(() => matching(commands, text), [commands, text]);
+  const shown = useMemo(() => [...matching(commands, text), ...searchFor(text)], [commands, text]);
 
   // Before the next key, so that what is typed right after Ctrl-K is not lost.
   useLayoutEffect(() => {
@@ -72,7 +73,6 @@ export function Palette({ onClose }: { onClose(): void }) {
             </li>
           ))}
         </ul>
-        {shown.length === 0 && <p class="empty">Nothing has these letters.</p>}
       </div>
     </dialog>
   );
@@ -96,6 +96,17 @@ function allCommands(): Command[] {
     act: () => openAgain(entry),
   }));
   return [...views, ...commands, ...tables, ...past];
+}
+
+/** A search of the whole catalog, of which the palette may not know all tables. */
+function searchFor(text: string): Command[] {
+  const wanted = text.trim();
+  if (wanted === "") return [];
+  const act = () => {
+    searchText.set(wanted);
+    go("catalog");
+  };
+  return [{ name: `Search the catalog for ${wanted}`, kind: "search", act }];
 }
 
 /** Those that have the letters in their order, those with the whole text first. */

@@ -94,7 +94,7 @@ function Missing({ nulls, rows, name }: { nulls: number; rows: number; name: str
   );
 }
 
-const WIDTH = 160;
+const WIDTH = 132;
 const HEIGHT = 36;
 
 function Histogram({ buckets, name }: { buckets: NonNullable<ColumnProfile["histogram"]>; name: string }) {

@@ -15,7 +15,8 @@ const FOUND_BY: Record<GetCatalogSearchAnswer["hits"][number]["found_by"][number
   verified_query: "verified queries", metric: "metrics",
 };
 
-const searchText = new Cell<string>("");
+/** What is searched for. */
+export const searchText = new Cell<string>("");
 
 export function CatalogView() {
   const { parts } = useCell(route);
