@@ -145,11 +145,11 @@ fn common(left: Value, right: Value) -> Value {
         (Value::String(null), other) | (other, Value::String(null)) if null == "NULL" => other,
         (Value::Object(mut left), Value::Object(right)) => {
             for (key, value) in right {
-                let merged = match left.remove(&key) {
-                    Some(own) => common(own, value),
-                    None => value,
-                };
-                left.insert(key, merged);
+                // In its place: a key that is removed lets the last one take it.
+                match left.get_mut(&key) {
+                    Some(own) => *own = common(own.take(), value),
+                    None => _ = left.insert(key, value),
+                }
             }
             Value::Object(left)
         }
