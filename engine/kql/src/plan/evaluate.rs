@@ -149,6 +149,10 @@ impl<'a> Binder<'a> {
             return invalid(call.function.span, "`bag_unpack` takes a column");
         };
         let column = self.column_of(&input, bag)?;
+        if column.kql_type != KqlType::Dynamic {
+            let message = format!("`bag_unpack` takes a dynamic column, not {}", column.kql_type.name());
+            return fail(BindErrorCode::TypeMismatch, bag.span, message);
+        }
         let mut prefix = String::new();
         let mut conflict = Conflict::Error;
         let mut ignored: Vec<String> = Vec::new();

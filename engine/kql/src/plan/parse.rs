@@ -24,6 +24,9 @@ pub(super) use captures::{captures, is_captures_function, pattern_of_captures};
 use key_values::Notation;
 pub(super) use key_values::{KeyValues, is_key_values_function, key_values, wanted_key_values};
 
+/// What may stand in the `with` of `parse-kv`.
+const KEY_VALUE_OPTIONS: [&str; 6] = ["pair_delimiter", "kv_delimiter", "quote", "escape", "greedy", "regex"];
+
 /// How strictly a string is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ParseMode {
@@ -126,6 +129,22 @@ impl<'a> Binder<'a> {
         span: Span,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        for property in properties {
+            let name = property.name.text.as_str();
+            if !KEY_VALUE_OPTIONS.contains(&name) {
+                let known = KEY_VALUE_OPTIONS.join(", ");
+                return invalid(property.name.span, format!("`parse-kv` has no option `{name}`; it has {known}"));
+            }
+            let is_fit = |value: &Expr| match &value.kind {
+                ExprKind::Literal(Literal::Bool(_)) => name == "greedy",
+                ExprKind::Literal(Literal::String(_)) => name != "greedy",
+                _ => false,
+            };
+            if !property.values.iter().all(is_fit) {
+                let wanted = if name == "greedy" { "true or false" } else { "a text in quotes" };
+                return invalid(property.name.span, format!("`{name}` of `parse-kv` is {wanted}"));
+            }
+        }
         let texts = |name: &str| -> Vec<String> {
             let named = properties.iter().filter(|property| property.name.text == name);
             let texts = named.flat_map(|property| &property.values).filter_map(|value| match &value.kind {

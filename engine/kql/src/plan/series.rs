@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit, 
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
+use super::summarize::refuse_row_column;
 use super::{Column, Relation, field_column};
 use crate::aggregates::{self, AggregateOutput, SeriesBins};
 use crate::ast::{Expr, MakeSeries, Operator, ParameterValue, SeriesRange};
@@ -68,6 +69,7 @@ impl<'a> Binder<'a> {
                 }
                 None => {
                     let typed = self.scalar(&aggregate.expr.expr, &scope)?;
+                    refuse_row_column(&typed, &input, aggregate.expr.span)?;
                     let name = argument_name(&aggregate.expr.expr).unwrap_or_else(|| "Column1".to_owned());
                     AggregateOutput { name, typed }
                 }

@@ -17,6 +17,15 @@ use crate::bind::{
 use crate::span::Span;
 use crate::types::KqlType;
 
+/// Refuses an expression over aggregates that reads a column outside of them: a group has many values of it.
+pub(super) fn refuse_row_column(value: &Typed, input: &Relation, span: Span) -> Result<()> {
+    let read = value.expr.column_refs();
+    match input.columns.iter().find(|column| read.iter().any(|it| it.name == column.field)) {
+        Some(column) => invalid(span, format!("`{}` is a value of each row; put it in an aggregate", column.name)),
+        None => Ok(()),
+    }
+}
+
 impl<'a> Binder<'a> {
     pub(super) fn summarize(
         &mut self,
@@ -73,6 +82,7 @@ impl<'a> Binder<'a> {
                 if collected.borrow().len() == before && value.expr.any_column_refs() {
                     return invalid(named.span, "expected an aggregate");
                 }
+                refuse_row_column(&value, input, named.span)?;
                 if let Names::Several(names) = &named.names {
                     return too_many_names(names.len(), 1, named.span);
                 }
