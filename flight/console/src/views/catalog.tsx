@@ -115,11 +115,12 @@ function Tree() {
   const { parts } = useCell(route);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   useEffect(() => {
-    readCatalogNames().catch((error: unknown) => setFailure(asFailure(error)));
+    readCatalogNames().then(() => setFailure(null), (error: unknown) => setFailure(asFailure(error)));
   }, []);
-  if (failure) return <FailureBox failure={failure} />;
+  // What was read before is still there to go to.
   return (
     <div class="scroll">
+      {failure && <FailureBox failure={failure} />}
       {names.databases.map((database) => (
         <details class="database" open>
           <summary>{database}</summary>
