@@ -185,8 +185,7 @@ impl CatalogRuns<'_> {
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
-    /// when the run was deleted meanwhile, and where it has ended otherwise or at another time: another server took this one for
-    /// lost.
+    /// when the run was deleted meanwhile, and where it has ended by another server, which took this one for lost.
     pub async fn update(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| update(connection, &run)).await
