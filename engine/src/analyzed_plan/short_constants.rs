@@ -71,17 +71,17 @@ fn constant(text: &str, has_words: bool, depth: usize) -> Option<usize> {
         _ => {
             let end = text.find(['[', '(', ']', ')', ','])?;
             let word = &text[..end];
-            if is_number(word) || (has_words && !word.is_empty() && !word.contains('@')) {
+            if is_number(word) {
                 return Some(end);
             }
             // `Int64(1)`, `Utf8("a")`: a constant with its type, unlike a function, whose name is of one case.
             let is_type = word.starts_with(|first: char| first.is_ascii_uppercase())
                 && word.bytes().any(|byte| byte.is_ascii_lowercase())
                 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            match is_type && text[end..].starts_with(['[', '(']) {
-                true => constants(&text[end..], true, depth + 1).map(|list| end + list.end),
-                false => None,
+            if is_type && text[end..].starts_with(['[', '(']) {
+                return constants(&text[end..], true, depth + 1).map(|list| end + list.end);
             }
+            (has_words && !word.is_empty() && !word.contains('@')).then_some(end)
         }
     }
 }
