@@ -72,6 +72,7 @@ mod ordinality;
 mod outer_aggregates;
 mod outer_rows;
 mod overlapping_periods;
+mod own_names;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 mod percent_limits;

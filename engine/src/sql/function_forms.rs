@@ -65,6 +65,8 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     json_values::mark(&name, &mut function.args);
     let arguments = match &function.args {
         FunctionArguments::List(list) => positional(list),
+        // It is called without brackets.
+        FunctionArguments::None if name == "localtimestamp" => Some(Vec::new()),
         FunctionArguments::None | FunctionArguments::Subquery(_) => None,
     };
     if let Some(written) = special(&name, function, arguments.as_deref())? {

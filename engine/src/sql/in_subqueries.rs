@@ -128,13 +128,10 @@ fn with_common_type(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
         }
         _ => None,
     };
-    let has_aggregate = || subquery.subquery.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))));
-    let subquery = match common {
-        Some(common) => with_values_as(subquery, common)?,
-        // DataFusion puts what it joins by beside the value, and an aggregate without an alias there twice.
-        None if !subquery.outer_ref_columns.is_empty() && has_aggregate()? => with_values(subquery, Ok)?,
-        None => return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated }))),
+    let Some(common) = common else {
+        return Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })));
     };
+    let subquery = with_values_as(subquery, common)?;
     Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
 }
 

@@ -413,7 +413,7 @@ fn is_null(value: &Expr) -> bool {
 fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     // An expression that was changed has an alias, by its old name.
     let unaliased = if let Expr::Alias(alias) = value { alias.expr.as_ref() } else { value };
-    if let Some(time) = uncut_time(unaliased, schema) {
+    if let Some(time) = unconverted_time(unaliased, schema) {
         return time;
     }
     let Expr::Cast(cast) = unaliased else { return value };
@@ -425,14 +425,14 @@ fn uncast<'a>(value: &'a Expr, schema: &DFSchema) -> &'a Expr {
     if is_coerced { &cast.expr } else { value }
 }
 
-/// Returns a timestamp without the conversion to fewer digits; `None` for others.
-fn uncut_time<'a>(value: &'a Expr, schema: &DFSchema) -> Option<&'a Expr> {
+/// Returns a timestamp without the conversion to fewer digits, or to nanoseconds; `None` for others.
+fn unconverted_time<'a>(value: &'a Expr, schema: &DFSchema) -> Option<&'a Expr> {
     let Expr::ScalarFunction(call) = value else { return None };
     let ((DataType::Timestamp(kept, _), false), [time]) = (conversion_of(&call.func)?, call.args.as_slice()) else {
         return None;
     };
-    let is_cut = matches!(time.get_type(schema), Ok(DataType::Timestamp(unit, _)) if unit > *kept);
-    is_cut.then_some(time)
+    let is_coerced = |unit: TimeUnit| unit > *kept || *kept == TimeUnit::Nanosecond;
+    matches!(time.get_type(schema), Ok(DataType::Timestamp(unit, _)) if is_coerced(unit)).then_some(time)
 }
 
 fn with_columns(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {

@@ -107,8 +107,6 @@ impl SessionValues<'_> {
             ("current_user" | "session_user" | "current_role", None | Some([])) | ("user", Some([])) => {
                 Some(text(self.who.subject()))
             }
-            // PostgreSQL and DuckDB have no column of this name without quotes.
-            ("localtimestamp", None) => Some(call("localtimestamp", Vec::new())),
             ("current_schema", None | Some([])) => Some(text(self.database)),
             ("current_catalog", None | Some([])) | ("current_database", Some([])) => Some(text(CATALOG_NAME)),
             ("current_schemas", Some([_])) => Some(call("make_array", vec![text(self.database)])),

@@ -41,6 +41,7 @@ use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
 use super::nested_order::{may_order_nested, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types, with_written_decimals};
 use super::outer_rows::with_outer_rows;
+use super::own_names::with_own_names;
 use super::recursive_types::with_first_types;
 use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below, with_values_beside_outer};
@@ -57,7 +58,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 
 /// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = with_compared_uuids(plan)?;
+    let plan = with_own_names(with_compared_uuids(plan)?)?;
     let plan = with_interval_keys(with_exact_averages(join_laterals(with_outer_rows(plan)?)?)?)?;
     let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
     if !may_have_times(&plan)? {
