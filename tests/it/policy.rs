@@ -251,7 +251,9 @@ async fn what_nobody_may_run_is_refused_for_administrators_too() {
     for statement in kept_by_us {
         assert_eq!(rows(&session, statement).await.unwrap_err().code(), "not_allowed", "`{statement}`");
     }
-    for of_a_view in ["INSERT INTO v VALUES (1)", "DELETE FROM v", "UPDATE v SET a = 1", "ALTER TABLE v ADD COLUMN b INT"] {
+    for of_a_view in
+        ["INSERT INTO v VALUES (1)", "DELETE FROM v", "UPDATE v SET a = 1", "ALTER TABLE v ADD COLUMN b INT"]
+    {
         assert_eq!(rows(&session, of_a_view).await.unwrap_err().code(), "not_allowed", "`{of_a_view}`");
     }
     assert_eq!(state(folder.path(), &engine).await, before, "nothing changed");

@@ -130,6 +130,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             arguments: 2..=2,
             takes: |types| {
                 let scale = match types.first() {
+                    // What was computed of decimals may be doubles since.
+                    Some(DataType::Float64) => return Ok(vec![DataType::Float64, DataType::Int64]),
                     Some(
                         DataType::Decimal128(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal32(_, scale),
                     ) => *scale,
@@ -141,12 +143,16 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
             returns: |_| Ok(DataType::Float64),
             compute: |arrays, _| {
-                let scale = match arrays[0].data_type() {
-                    DataType::Decimal128(_, scale) => i32::from(*scale),
-                    _ => 0,
+                let counts = arrays[1].as_primitive::<Int64Type>();
+                let DataType::Decimal128(_, scale) = arrays[0].data_type() else {
+                    let mean = |(sum, count): (Option<f64>, Option<i64>)| match (sum?, count?) {
+                        (_, 0) => None,
+                        (sum, count) => Some(sum / count as f64),
+                    };
+                    let sums = arrays[0].as_primitive::<Float64Type>();
+                    return Ok(Arc::new(sums.iter().zip(counts).map(mean).collect::<Float64Array>()));
                 };
-                let (sums, counts) =
-                    (arrays[0].as_primitive::<Decimal128Type>(), arrays[1].as_primitive::<Int64Type>());
+                let (sums, scale) = (arrays[0].as_primitive::<Decimal128Type>(), i32::from(*scale));
                 // Divided once, so that 0.6 by 3 is 0.2.
                 let mean = |(sum, count): (Option<i128>, Option<i64>)| match (sum?, count?) {
                     (_, 0) => None,
