@@ -17,12 +17,12 @@ const TEXTS: &str = include_str!("unseen/texts.ndjson");
 const QUERIES: &str = include_str!("unseen/queries.ndjson");
 /// What was reached when the sets were new, or less where names of another language are left alone since: of 120 questions
 /// with an answer and 60 without, 120 answers of each kind, and 60 queries of each kind.
-const MOST_FALSE_GAPS: usize = 31;
-const LEAST_GAPS: usize = 26;
-const MOST_FALSE_DOUBTS: usize = 21;
-const LEAST_DOUBTS: usize = 106;
-const MOST_FALSE_FLAGS: usize = 2;
-const LEAST_FLAGS: usize = 54;
+const MOST_FALSE_GAPS: usize = 12;
+const LEAST_GAPS: usize = 34;
+const MOST_FALSE_DOUBTS: usize = 11;
+const LEAST_DOUBTS: usize = 109;
+const MOST_FALSE_FLAGS: usize = 1;
+const LEAST_FLAGS: usize = 55;
 const SAID: &str = "That is what the data says.";
 
 /// A question, and what the model does when it is asked.
