@@ -405,6 +405,8 @@ fn is_null(value: &Expr) -> bool {
     match value {
         Expr::Literal(value, _) => value.is_null(),
         Expr::Cast(cast) => is_null(&cast.expr),
+        Expr::Alias(alias) => is_null(&alias.expr),
+        Expr::ScalarFunction(call) if conversion_of(&call.func).is_some() => call.args.iter().all(is_null),
         _ => false,
     }
 }
