@@ -85,28 +85,28 @@ async fn a_script_is_asked_for_a_token_only() {
     }
 }
 
-#[tokio::test]
-#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
-async fn every_view_works_in_a_browser() {
-    let server = TestServer::start(settings()).await;
-    seed(&server).await;
+/// Runs a script in a browser against a server with the tables that the script knows.
+async fn walk(server: &TestServer, script: &str, more: &[&str]) {
+    seed(server).await;
     let pictures = TempDir::new().unwrap();
-    let mut node = NodeJs::client("console.mjs");
-    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), String::new()]);
+    let mut node = NodeJs::client(script);
+    node.arg(server.url("/")).arg(pictures.path()).args(more);
     let [printed, _] = run_client(node).await;
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
 #[tokio::test]
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn every_view_works_in_a_browser() {
+    let server = TestServer::start(settings()).await;
+    walk(&server, "console.mjs", &[""]).await;
+}
+
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn a_browser_logs_in_with_a_token() {
     let server = TestServer::start(settings().tokens("writer-tok:write")).await;
-    seed(&server).await;
-    let pictures = TempDir::new().unwrap();
-    let mut node = NodeJs::client("console.mjs");
-    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned(), "writer-tok".to_owned()]);
-    let [printed, _] = run_client(node).await;
-    assert!(printed.ends_with("ok\n"), "{printed}");
+    walk(&server, "console.mjs", &["writer-tok"]).await;
 }
 
 /// The first administrator's token, one for a reader, and its end.
@@ -114,12 +114,7 @@ async fn a_browser_logs_in_with_a_token() {
 #[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
 async fn tokens_are_made_and_revoked_in_a_browser() {
     let server = TestServer::start(settings()).await;
-    seed(&server).await;
-    let pictures = TempDir::new().unwrap();
-    let mut node = NodeJs::client("console_access.mjs");
-    node.args([server.url("/"), pictures.path().to_string_lossy().into_owned()]);
-    let [printed, _] = run_client(node).await;
-    assert!(printed.ends_with("ok\n"), "{printed}");
+    walk(&server, "console_access.mjs", &[]).await;
 }
 
 /// The tour of docs/tour.md on the flights, with its pictures: `QUERENT_PICTURES` names a folder that keeps them.

@@ -58,10 +58,6 @@ const RENDERED: Record<string, Partial<ChartChoice> & { kind: ChartKind }> = {
   piechart: { kind: "arc" },
 };
 
-const KINDS_OF_RENDER: Record<string, Arrangement> = {
-  default: "each", unstacked: "each", stacked: "stacked", stacked100: "stacked100",
-};
-
 /** Whether `render` asks for a chart of rows: not for a table, a card or a picture that this page does not draw. */
 export function isChart(rendered: Rendered | null): boolean {
   return rendered !== null && RENDERED[rendered.chart] !== undefined;
@@ -70,6 +66,11 @@ export function isChart(rendered: Rendered | null): boolean {
 /** Whether `render` asks for the values of the first row, large. */
 export function isCard(rendered: Rendered | null): boolean {
   return rendered?.chart === "card";
+}
+
+/** Whether `render` asks for something that this page shows: a chart or a card. */
+export function isShown(rendered: Rendered | null): boolean {
+  return isChart(rendered) || isCard(rendered);
 }
 
 export function isTime(column: GridColumn): boolean {
@@ -89,10 +90,10 @@ const PLAIN = { arrangement: "stacked", isHorizontal: false, isAccumulated: fals
  */
 export function choiceOf(rows: Rows, rendered: Rendered | null, axis: number | null): ChartChoice | null {
   const columns = rows.columns.map((column, at) => ({ column, at })).filter(({ column }) => isDrawn(column));
+  if (rendered !== null && isChart(rendered)) return choiceOfRender(rows, rendered, columns.map(({ at }) => at), axis);
   const time = columns.find(({ column }) => isTime(column));
   const words = columns.filter(({ column }) => !column.isNumeric && !isTime(column));
   const numbers = columns.filter(({ column }) => column.isNumeric);
-  if (rendered !== null && isChart(rendered)) return choiceOfRender(rows, rendered, columns.map(({ at }) => at), axis);
   const x = time ?? words[0] ?? (numbers.length > 1 ? numbers[0] : undefined);
   const y = numbers.find((one) => one.at !== x?.at);
   if (!x || !y) return null;
@@ -114,6 +115,10 @@ export function choiceOf(rows: Rows, rendered: Rendered | null, axis: number | n
 function choiceOfRender(rows: Rows, { chart, properties }: Rendered, drawn: number[], places: number | null): ChartChoice | null {
   const { columns } = rows;
   const said = (name: string) => properties.get(name)?.[0];
+  const number = (name: string) => {
+    const value = said(name);
+    return value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value);
+  };
   const named = (name: string) =>
     (properties.get(name) ?? []).map((wanted) => columns.findIndex((column) => column.name === wanted)).filter((at) => at >= 0);
   const first = chart === "timechart" || chart === "anomalychart" ? drawn.find((at) => isTime(columns[at]!)) : undefined;
@@ -124,22 +129,17 @@ function choiceOfRender(rows: Rows, { chart, properties }: Rendered, drawn: numb
   if (x === undefined || y.length === 0) return null;
   const series = named("series")[0] ?? drawn.find((at) => at !== x && !columns[at]!.isNumeric && !isTime(columns[at]!));
   const { kind, ...layout } = RENDERED[chart]!;
-  const axis = (name: "x" | "y"): AxisChoice => {
-    const number = (value: string | undefined) => (value === undefined || !Number.isFinite(Number(value)) ? undefined : Number(value));
-    const [title, least, most] = [said(`${name}title`), number(said(`${name}min`)), number(said(`${name}max`))];
-    return {
-      ...(title === undefined ? {} : { title }), ...(least === undefined ? {} : { least }), ...(most === undefined ? {} : { most }),
-      ...(said(`${name}axis`) === "log" ? { isLog: true } : {}),
-    };
-  };
-  const title = said("title");
+  const axis = (name: "x" | "y"): AxisChoice => ({
+    title: said(`${name}title`), least: number(`${name}min`), most: number(`${name}max`), isLog: said(`${name}axis`) === "log",
+  });
+  const stacking = said("kind");
   return {
     ...PLAIN,
-    arrangement: KINDS_OF_RENDER[said("kind") ?? "default"] ?? "each",
+    arrangement: stacking === "stacked" || stacking === "stacked100" ? stacking : "each",
     ...layout,
     kind, x, y: kind === "arc" ? y.slice(0, 1) : y, color: kind === "arc" ? null : series ?? null,
     isAccumulated: said("accumulate") === "true",
-    ...(title === undefined ? {} : { title }),
+    title: said("title"),
     hasLegend: said("legend") !== "hidden",
     xAxis: axis("x"), yAxis: axis("y"),
   };
@@ -175,7 +175,8 @@ function valuesOf(rows: Rows, column: number): Set<string | null> {
 
 export type ChartRow = Record<"x" | "y" | "color", string | number | null>;
 
-function isColoured({ color, y }: ChartChoice): boolean {
+/** Whether series are told apart by colour. */
+export function isColoured({ color, y }: ChartChoice): boolean {
   return color !== null || y.length > 1;
 }
 
@@ -249,7 +250,7 @@ export function specOf(columns: GridColumn[], choice: ChartChoice): object {
     ...scaleOf(choice.xAxis, type === "temporal" ? { type: "utc" } : type === "quantitative" ? { zero: false } : {}),
   };
   const measure = {
-    field: "y", type: "quantitative", title: up, ...(kind === "bar" || kind === "area" ? stack : {}),
+    field: "y", type: "quantitative", title: up, ...stack,
     ...scaleOf(choice.yAxis, kind === "point" ? { zero: false } : {}),
   };
   const offset = isSideBySide(choice) ? { [isHorizontal ? "yOffset" : "xOffset"]: { field: "color", type: "nominal", sort: null } } : {};

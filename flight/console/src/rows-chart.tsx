@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 
 import { Chart } from "./chart";
 import {
-  ARRANGEMENTS, type Arrangement, type ChartChoice, KINDS, MOST_ROWS, chartRows, choiceOf, isCard, isChart, isDrawn, isShared, specOf,
+  ARRANGEMENTS, type Arrangement, type ChartChoice, KINDS, MOST_ROWS, chartRows, choiceOf, isCard, isChart, isColoured, isDrawn, isShared, specOf,
 } from "./chart-choice";
 import type { Rows } from "./grid/rows";
 import { laidOut } from "./grid/series-rows";
@@ -43,7 +43,6 @@ function Drawn({ rows: given, rendered }: { rows: Rows; rendered: Rendered | nul
   const unknown = rendered === null || isChart(rendered) || rendered.chart === "table" ? null : rendered.chart;
   const isPie = choice.kind === "arc";
   const several = numbers.length > 1 && !isPie ? [{ name: `all ${numbers.length}`, at: ALL }] : [];
-  const isColoured = choice.color !== null || choice.y.length > 1;
   return (
     <>
       <div class="row chart-choice">
@@ -55,7 +54,7 @@ function Drawn({ rows: given, rendered }: { rows: Rows; rendered: Rendered | nul
         {!isPie && (
           <Part label="Colours" value={choice.color} columns={columns} isOptional onChange={(color) => set({ color })} />
         )}
-        {isColoured && (choice.kind === "bar" || choice.kind === "area") && (
+        {isColoured(choice) && (choice.kind === "bar" || choice.kind === "area") && (
           <label class="field">
             <span>Series</span>
             <select aria-label="Series" value={choice.arrangement}

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { Chart } from "../chart";
-import { isCard, isChart } from "../chart-choice";
+import { isShown } from "../chart-choice";
 import { Editor, type Language } from "../editor/editor";
 import { count } from "../format";
 import { type Rows, isNumericType, valueText } from "../grid/rows";
@@ -51,7 +51,7 @@ export function ToolCall({ step, marked }: { step: ToolStep; marked: MarkedCell 
           {result.error.hint && <p class="failure-hint">{result.error.hint}</p>}
         </div>
       )}
-      {rows && rows.count > 0 && (isChart(rendered) || isCard(rendered))
+      {rows && rows.count > 0 && isShown(rendered)
         ? <RowsChart rows={rows} rendered={rendered} />
         : step.chart && result?.rows && <Chart spec={step.chart} rows={result.rows} />}
       {result?.rows && result.columns && <ResultTable result={result} marked={marked?.call === step.index ? marked : null} />}

@@ -1,5 +1,5 @@
 // Rows whose cells are lists, as KQL's `make-series` has them, as a row for each place of the lists.
-import type { GridColumn, Rows } from "./rows";
+import { type GridColumn, type Rows, valueText } from "./rows";
 
 /** Rows that are made at most; a chart draws fewer. */
 const MOST = 20_000;
@@ -18,7 +18,7 @@ export function laidOut(rows: Rows): { rows: Rows; axis: number | null } {
     const values = rows.columns.map((_, at) => (isList[at] ? listOf(rows.text(row, at)) ?? [] : rows.text(row, at)));
     const length = Math.max(0, ...values.map((value) => (Array.isArray(value) ? value.length : 0)));
     for (let place = 0; place < length && cells.length < MOST; place++) {
-      cells.push(values.map((value) => (Array.isArray(value) ? textOf(value[place]) : value)));
+      cells.push(values.map((value) => (Array.isArray(value) ? valueText(value[place]) : value)));
     }
   }
   const columns = rows.columns.map((column, at) => (isList[at] ? elementsOf(column, cells.map((row) => row[at] ?? null)) : column));
@@ -47,11 +47,6 @@ function listOf(text: string | null): unknown[] | null {
   } catch {
     return null;
   }
-}
-
-function textOf(value: unknown): string | null {
-  if (value === null || value === undefined) return null;
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 /** The column of the lists' elements: numbers, instants or texts. */

@@ -1,5 +1,5 @@
 // The chart of a query's rows, once all of them are there.
-import { isCard, isChart } from "../chart-choice";
+import { isShown } from "../chart-choice";
 import { renderedBy } from "../kql-render";
 import { RowsChart } from "../rows-chart";
 import type { Result } from "../statement";
@@ -12,12 +12,11 @@ export function ResultChart({ result }: { result: Result }) {
 }
 
 /** What KQL's `render` says. */
-export function renderOf({ text, language }: Result["statement"]) {
+function renderOf({ text, language }: Result["statement"]) {
   return language === "kql" ? renderedBy(text) : null;
 }
 
 /** Whether a result is to be shown as a chart at once. */
-export function isRendered(result: Result): boolean {
-  const rendered = renderOf(result.statement);
-  return result.outcome === "done" && (isChart(rendered) || isCard(rendered));
+export function isRendered({ outcome, statement }: Result): boolean {
+  return outcome === "done" && isShown(renderOf(statement));
 }
