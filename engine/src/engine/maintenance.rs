@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use querent_catalog::{
-    CatalogError, ExpiredSnapshots, FolderCheck, LeaseTurn, LeasedWork, Orphan, Principal, TableName,
+    CatalogError, ExpiredSnapshots, FolderCheck, LeaseTurn, LeasedWork, Orphan, Principal, TableName, time_before,
 };
 
 use super::Engine;
@@ -79,6 +79,15 @@ impl Engine {
         let removed = lease.run(self.remove_orphans(grace)).await;
         // Where the lease was lost, what was removed is gone, and the rest is another server's.
         Ok(lease.conclude(removed).await?.unwrap_or_default())
+    }
+
+    /// As [`Engine::expire_snapshots`], of those that were superseded so long ago by the catalog's clock; nothing where that is before
+    /// all time.
+    pub async fn expire_snapshots_of_age(&self, age: Duration, every: Duration) -> Result<Option<ExpiredSnapshots>> {
+        match time_before(self.catalog().now().await?, age) {
+            Some(before) => self.expire_snapshots(before, every).await,
+            None => Ok(Some(ExpiredSnapshots::default())),
+        }
     }
 
     /// Forgets the snapshots that were superseded before `time`, with what only they see, and removes their files. A statement that

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::Utc;
 use querent_catalog::{ORPHAN_GRACE, restore as restore_folder, time_before};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -183,11 +184,11 @@ pub(super) async fn expire_snapshots(args: ExpireArgs) -> Result<(), CliError> {
             client.answer(client.request(Method::POST, "/v1/snapshots/expire")?.json(&body)).await?
         }
         CliTarget::Embedded(config) => {
+            if time_before(Utc::now(), age).is_none() {
+                return Err(CliError::Usage("--older-than is before all time".to_owned()));
+            }
             let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
-            let now = embedded.engine.catalog().now().await?;
-            let before =
-                time_before(now, age).ok_or_else(|| CliError::Usage("--older-than is before all time".to_owned()))?;
-            let expired = embedded.engine.expire_snapshots(before, Duration::ZERO).await;
+            let expired = embedded.engine.expire_snapshots_of_age(age, Duration::ZERO).await;
             embedded.close().await?;
             match expired? {
                 Some(expired) => json!(expired),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use http::StatusCode;
-use querent_catalog::{DatabaseScope, ExpiredSnapshots, ORPHAN_GRACE, Principal, SHORTEST_HISTORY, time_before};
+use querent_catalog::{DatabaseScope, ORPHAN_GRACE, Principal, SHORTEST_HISTORY};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -87,10 +87,7 @@ pub(super) async fn expire_snapshots(
         let message = "`older_than_seconds` is at least 3600: statements that run may read what is younger";
         return Err(ApiError::new(ErrorCode::BadRequestBody, message));
     }
-    let Some(before) = time_before(state.engine.catalog().now().await?, age) else {
-        return Ok(json_response(StatusCode::OK, &json!(ExpiredSnapshots::default())));
-    };
-    let Some(expired) = state.engine.expire_snapshots(before, Duration::ZERO).await? else {
+    let Some(expired) = state.engine.expire_snapshots_of_age(age, Duration::ZERO).await? else {
         let message = "another server that shares the catalog is at it";
         return Err(ApiError::new(ErrorCode::Conflict, message).with_hint("wait until it is done"));
     };

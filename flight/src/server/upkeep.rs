@@ -9,7 +9,6 @@ use querent_catalog::{
     CatalogError, ExpiredSnapshots, LeaseTurn, LeasedWork, ORPHAN_GRACE, Purged, SHORTEST_HISTORY, WorkLease,
     time_before,
 };
-use querent_engine::EngineError;
 
 use crate::state::AppState;
 
@@ -76,7 +75,7 @@ async fn forget(state: &AppState, lease: &WorkLease) -> Result<(), CatalogError>
 pub(super) async fn forget_old_snapshots(state: AppState) {
     let retention = state.settings.catalog.snapshot_retention.0;
     while !retention.is_zero() && !state.shutdown.is_unready() {
-        match forget_snapshots_before(&state, retention.max(SHORTEST_HISTORY)).await {
+        match state.engine.expire_snapshots_of_age(retention.max(SHORTEST_HISTORY), PURGE_EVERY).await {
             Ok(Some(expired)) if expired != ExpiredSnapshots::default() => {
                 let ExpiredSnapshots { snapshots, tables, files, bytes, paths: _ } = expired;
                 tracing::info!(snapshots, tables, files, bytes, "old snapshots were forgotten");
@@ -85,13 +84,6 @@ pub(super) async fn forget_old_snapshots(state: AppState) {
             Err(error) => tracing::warn!(code = error.code(), %error, "old snapshots stay"),
         }
         let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
-    }
-}
-
-async fn forget_snapshots_before(state: &AppState, age: Duration) -> Result<Option<ExpiredSnapshots>, EngineError> {
-    match time_before(state.engine.catalog().now().await?, age) {
-        Some(before) => state.engine.expire_snapshots(before, PURGE_EVERY).await,
-        None => Ok(None),
     }
 }
 
