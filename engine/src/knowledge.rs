@@ -129,7 +129,7 @@ fn scanned_tables(plan: &LogicalPlan) -> Result<Vec<TableName>> {
         if let LogicalPlan::TableScan(scan) = node
             && let Some(table) = CatalogTable::resolved_behind(&scan.source)
         {
-            names.push(table.info.name);
+            names.push(table.info.name.clone());
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

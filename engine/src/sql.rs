@@ -77,6 +77,7 @@ pub(crate) mod parameters;
 pub(crate) mod parse;
 mod percent_limits;
 pub(crate) mod pivot_requests;
+mod plan_nodes;
 pub(crate) mod plan_notes;
 mod policy_columns;
 pub(crate) mod policy_statement;

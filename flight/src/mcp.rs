@@ -70,7 +70,7 @@ Schemas are resources too: querent://schema/{{database}} and querent://schema/{{
 /// Methods whose requests reach the fallback only if their parameters could not be read.
 const KNOWN_METHODS: [&str; 10] = [
     "initialize",
-    "logging/setLevel",
+    SET_LEVEL,
     "prompts/get",
     "prompts/list",
     "tools/call",

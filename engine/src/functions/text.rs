@@ -325,48 +325,49 @@ fn extract_all(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 
 /// Returns the groups of the first match of each text, null for those that match nothing; or the match itself, without groups.
 fn first_match(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let mut patterns = Patterns::default();
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for row in 0..rows {
-        if arrays.iter().any(|array| array.is_null(row)) {
-            lists.append(false);
-            continue;
-        }
-        let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
-        if text(2).contains('g') {
+    lists_of_parts(arrays, rows, |patterns, [text, pattern, options], parts| {
+        if options.contains('g') {
             return Err(invalid("regexp_match finds one match; write regexp_extract_all(text, pattern)".into()));
         }
-        let captures = patterns.get(text(1), text(2))?.captures(text(0));
+        let captures = patterns.get(pattern, options)?.captures(text);
         if let Some(captures) = &captures {
             let groups = captures.iter().skip(usize::from(captures.len() > 1));
-            groups.for_each(|group| lists.values().append_option(group.map(|group| group.as_str())));
+            groups.for_each(|group| parts.append_option(group.map(|group| group.as_str())));
         }
-        lists.append(captures.is_some());
-    }
-    Ok(Arc::new(lists.finish()))
+        Ok(captures.is_some())
+    })
 }
 
 fn split(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let mut patterns = Patterns::default();
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for row in 0..rows {
-        if arrays.iter().any(|array| array.is_null(row)) {
-            lists.append(false);
-            continue;
-        }
-        let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
-        let whole = text(0);
+    lists_of_parts(arrays, rows, |patterns, [whole, pattern, options], parts| {
         let mut from = 0;
-        for found in patterns.get(text(1), text(2))?.find_iter(whole) {
+        for found in patterns.get(pattern, options)?.find_iter(whole) {
             // As PostgreSQL: nothing lies between nothing and the start, the end, or what was found before.
             if found.is_empty() && [0, from, whole.len()].contains(&found.start()) {
                 continue;
             }
-            lists.values().append_value(&whole[from..found.start()]);
+            parts.append_value(&whole[from..found.start()]);
             from = found.end();
         }
-        lists.values().append_value(&whole[from..]);
-        lists.append(true);
+        parts.append_value(&whole[from..]);
+        Ok(true)
+    })
+}
+
+/// Returns a list of parts of each text, which `add` finds by a pattern and its options; null where one of them is, and where `add`
+/// finds none.
+fn lists_of_parts(
+    arrays: &[ArrayRef],
+    rows: usize,
+    mut add: impl FnMut(&mut Patterns, [&str; 3], &mut StringBuilder) -> Result<bool>,
+) -> Result<ArrayRef> {
+    let mut patterns = Patterns::default();
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..rows {
+        let is_known = arrays.iter().all(|array| array.is_valid(row));
+        let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
+        let is_list = is_known && add(&mut patterns, [text(0), text(1), text(2)], lists.values())?;
+        lists.append(is_list);
     }
     Ok(Arc::new(lists.finish()))
 }

@@ -188,7 +188,7 @@ fn check_explained(plan: &LogicalPlan) -> Result<()> {
             && let Some(table) = CatalogTable::resolved_behind(&scan.source)
             && table.restriction.is_some()
         {
-            hidden = Some(table.info.name);
+            hidden = Some(table.info.name.clone());
             return Ok(TreeNodeRecursion::Stop);
         }
         Ok(TreeNodeRecursion::Continue)

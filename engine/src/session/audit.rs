@@ -147,7 +147,7 @@ pub(super) fn note_touched(plan: &LogicalPlan) {
                     touched.columns.extend(columns);
                     let filtered = scan.filters.iter().flat_map(|filter| filter.column_refs());
                     touched.columns.extend(filtered.map(|column| format!("{name}.{}", column.name())));
-                    touched.policies.extend(policies_of(&table));
+                    touched.policies.extend(policies_of(table));
                     touched.tables.insert(name);
                 }
                 None => drop(touched.tables.insert(scan.table_name.to_string())),

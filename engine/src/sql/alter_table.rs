@@ -11,19 +11,19 @@ use datafusion::sql::sqlparser::ast::{
     TableConstraint,
 };
 use querent_catalog::{
-    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableInfo, TableKind, TableName, TableSource, UniqueKey,
+    ColumnDefault, ColumnInfo, ResolvedTable, TableAlteration, TableInfo, TableKind, TableName, TableSource,
     is_wider_type,
 };
 
 use super::column_defaults::{check_value, stored_default, uuid_default};
-use super::foreign_keys::{NewTableKeys, check_foreign_key, primary_key, resolve_foreign_keys};
+use super::foreign_keys::{NewTableKeys, check_foreign_key, resolve_foreign_key};
 use super::json_columns::is_json_type;
 use super::row_statements::require_managed;
 use super::sort_orders::{order_text, sort_keys};
 use super::sql_types::{is_uuid_type, refused_constraint};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
-use super::unique_keys::{resolve_unique_keys, written_key};
+use super::unique_keys::{resolve_unique_key, written_key};
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -128,18 +128,12 @@ impl StatementPlanner<'_> {
         let schema = table.arrow_schema();
         if let TableConstraint::ForeignKey(key) = constraint {
             check_foreign_key(&key)?;
-            let primary = primary_key(self.catalog, self.who, &table.name).await?;
-            let primary = primary.map(|columns| UniqueKey { name: None, is_primary: true, columns });
-            let own = NewTableKeys { name: &table.name, schema: &schema, keys: primary.as_slice() };
-            let keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, vec![key]).await?;
-            let key = keys.into_iter().next();
-            return key
-                .map(|key| TableAlteration::AddForeignKey { key })
-                .ok_or_else(|| EngineError::Internal("a foreign key is lost".into()));
+            let own = NewTableKeys { name: &table.name, schema: &schema, keys: None };
+            let key = resolve_foreign_key(self.catalog, self.who, self.database, &own, key).await?;
+            return Ok(TableAlteration::AddForeignKey { key });
         }
         let Some(written) = written_key(&constraint)? else { return Err(refused_constraint(&constraint)) };
-        let keys = resolve_unique_keys(vec![written], &table.name.table, &schema)?;
-        let Some(key) = keys.into_iter().next() else { return Err(EngineError::Internal("a key is lost".into())) };
+        let key = resolve_unique_key(written, &table.name.table, &schema)?;
         let is_nullable = |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name);
         if let Some(column) = table.columns.iter().find(is_nullable).filter(|_| key.is_primary) {
             return Err(unsupported(

@@ -2,6 +2,7 @@
 //! CAST(a AS DATE), a`. The planner calls both what it calls a column without the cast, so the arguments of the later ones, and the
 //! groups with a cast, get a name of their own.
 
+use std::fmt;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -108,12 +109,12 @@ fn aggregates(expr: &Expr) -> bool {
     })
 }
 
-fn lower(expr: &Expr) -> String {
-    expr.to_string().to_lowercase()
+fn lower(node: &impl fmt::Display) -> String {
+    node.to_string().to_lowercase()
 }
 
-fn without_casts(expr: &Expr) -> String {
-    let mut bare = expr.clone();
+fn without_casts(node: &(impl VisitMut + Clone + fmt::Display)) -> String {
+    let mut bare = node.clone();
     let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
     lower(&bare)
 }
@@ -123,10 +124,7 @@ fn tell_apart(expr: &mut Expr, seen: &mut SeenAggregates) {
     if function.over.is_none() && !is_aggregate(&function.name.to_string().to_lowercase()) {
         return;
     }
-    let text = function.to_string().to_lowercase();
-    let mut bare = function.clone();
-    let _: ControlFlow<()> = VisitMut::visit(&mut bare, &mut CastRemover);
-    let bare = bare.to_string().to_lowercase();
+    let (text, bare) = (lower(function), without_casts(function));
     let known = seen.iter().find(|(_, other, _)| *other == text).map(|(_, _, times)| *times);
     // As many as there are others that differ from it in a cast; the same again has the same name.
     let times = known.unwrap_or_else(|| seen.iter().filter(|(own, _, _)| *own == bare).count());

@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
 use datafusion::common::{Constraints, Statistics};
-use datafusion::datasource::source_as_provider;
+use datafusion::datasource::{DefaultTableSource, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -73,9 +73,9 @@ impl CatalogTable {
     }
 
     /// Returns what the catalog knows about a plan's source; `None` for anything but a table of the catalog.
-    pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<ResolvedTable> {
-        let provider = source_as_provider(source).ok()?;
-        provider.downcast_ref::<Self>()?.resolved.clone()
+    pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<&ResolvedTable> {
+        let source = source.as_ref().downcast_ref::<DefaultTableSource>()?;
+        source.table_provider.downcast_ref::<Self>()?.resolved.as_ref()
     }
 
     /// Returns what a plan's source is to whoever keeps the plan.

@@ -3,20 +3,16 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 
+use super::plan_nodes::any_node;
+
 /// Returns the plan with grouping sets of columns only.
 pub(super) fn with_computed_groups_below(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // Most plans have none, and are looked at only: a rewrite takes the whole tree apart.
-    let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
-        is_found = matches!(node, LogicalPlan::Aggregate(aggregate) if has_sets(aggregate));
-        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_found {
+    if !any_node(&plan, |node| Ok(matches!(node, LogicalPlan::Aggregate(aggregate) if has_sets(aggregate))))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| match node {

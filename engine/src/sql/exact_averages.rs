@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
+use super::plan_nodes::any_node;
 use crate::functions::DECIMAL_MEAN;
 
 /// The most digits of decimals whose sums are exact: ten million of them have room.
@@ -22,13 +23,7 @@ const MOST_DIGITS: u8 = 31;
 
 /// Returns the plan with sums and counts in the places of such averages.
 pub(super) fn with_exact_averages(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // Most plans have none, and are looked at only: a rewrite takes the whole tree apart.
-    let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
-        is_found = has_averages(node);
-        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_found {
+    if !any_node(&plan, |node| Ok(has_averages(node)))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| match node {

@@ -60,17 +60,14 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
             let is_negated = name == marks::NOT_GLOB || name == marks::NOT_IN_LIST;
             *expr = not_if(is_negated, written);
         }
-        Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, expr: operand, data_type, .. } => {
-            refuse_inner_uuids(data_type)?;
-            if is_uuid_type(data_type) {
-                *expr = call(TRY_TO_UUID, vec![typed_parameter(taken(operand))]);
-            }
+        Expr::Cast { kind, expr: operand, data_type, .. } if is_uuid_type(data_type) => {
+            let is_try = matches!(kind, CastKind::TryCast | CastKind::SafeCast);
+            *expr = call(if is_try { TRY_TO_UUID } else { TO_UUID }, vec![typed_parameter(taken(operand))]);
         }
+        Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, data_type, .. } => refuse_inner_uuids(data_type)?,
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {
             refuse_inner_uuids(data_type)?;
-            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
-                _ if is_uuid => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 DataType::Interval { .. } => {
@@ -85,13 +82,11 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
                 }
                 _ => return Ok(()),
             };
-            let operand = taken(operand);
-            *expr = call(function, vec![if is_uuid { typed_parameter(operand) } else { operand }]);
+            *expr = call(function, vec![taken(operand)]);
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
-            let is_uuid = is_uuid_type(data_type);
             let function = match data_type {
-                _ if is_uuid => TO_UUID,
+                _ if is_uuid_type(data_type) => TO_UUID,
                 DataType::Blob(_) => "blob",
                 DataType::Bytea => "bytea",
                 _ => return Ok(()),
@@ -326,7 +321,7 @@ fn write_out_units(value: &mut Expr) {
     }
 }
 
-fn not_if(is_negated: bool, expr: Expr) -> Expr {
+pub(super) fn not_if(is_negated: bool, expr: Expr) -> Expr {
     match is_negated {
         true => Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) })),
         false => expr,

@@ -65,8 +65,8 @@ pub(super) fn check_foreign_key(key: &ForeignKeyConstraint) -> Result<()> {
 pub(super) struct NewTableKeys<'a> {
     pub(super) name: &'a TableName,
     pub(super) schema: &'a Schema,
-    /// Its primary key and unique constraints.
-    pub(super) keys: &'a [UniqueKey],
+    /// Its primary key and unique constraints; `None`: those that the catalog has.
+    pub(super) keys: Option<&'a [UniqueKey]>,
 }
 
 /// Returns the keys with their tables and columns as the catalog spells them. Tables are looked up as `who` in `database`.
@@ -74,48 +74,58 @@ pub(super) async fn resolve_foreign_keys(
     catalog: &Catalog,
     who: &Principal,
     database: &str,
-    new_table: NewTableKeys<'_>,
+    own: NewTableKeys<'_>,
     written: Vec<ForeignKeyConstraint>,
 ) -> Result<Vec<ForeignKey>> {
-    let NewTableKeys { name: own, schema, keys: own_keys } = new_table;
     let mut keys = Vec::with_capacity(written.len());
     for key in written {
-        let reference = object_name_to_table_reference(key.foreign_table.clone(), false)?;
-        let name = full_name(&reference, database)?;
-        let own_columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let is_own = same_name(&name.database, &own.database) && same_name(&name.table, &own.table);
-        let (table, referred_columns): (TableName, Vec<String>) = if is_own {
-            (own.clone(), own_columns.iter().map(|column| (*column).to_owned()).collect())
-        } else {
-            match catalog.tables().resolve(who, std::slice::from_ref(&name)).await?.pop().flatten() {
-                Some(found) => (found.info.name, found.info.columns.into_iter().map(|column| column.name).collect()),
-                None => return Err(catalog.tables().not_found(who, &name).await.into()),
-            }
-        };
-        let columns = spelled_columns(&key.columns, &own_columns, &own.table)?;
-        let referred_columns: Vec<&str> = referred_columns.iter().map(String::as_str).collect();
-        let referred = match key.referred_columns.is_empty() {
-            true => {
-                let primary = match is_own {
-                    true => own_keys.iter().find(|key| key.is_primary).map(|key| key.columns.clone()),
-                    false => primary_key(catalog, who, &table).await?,
-                };
-                match primary {
-                    Some(primary) => primary,
-                    None => implied(&columns, &referred_columns, &table)?,
-                }
-            }
-            false => spelled_columns(&key.referred_columns, &referred_columns, &table.table)?,
-        };
-        if columns.len() != referred.len() {
-            return Err(EngineError::Plan {
-                message: format!("`{key}` names {} columns for {}", referred.len(), columns.len()),
-            });
-        }
-        let name = key.name.as_ref().map(folded_name);
-        keys.push(ForeignKey { name, columns, table, referred });
+        keys.push(resolve_foreign_key(catalog, who, database, &own, key).await?);
     }
     Ok(keys)
+}
+
+/// The same of one key.
+pub(super) async fn resolve_foreign_key(
+    catalog: &Catalog,
+    who: &Principal,
+    database: &str,
+    own: &NewTableKeys<'_>,
+    key: ForeignKeyConstraint,
+) -> Result<ForeignKey> {
+    let reference = object_name_to_table_reference(key.foreign_table.clone(), false)?;
+    let name = full_name(&reference, database)?;
+    let own_columns: Vec<&str> = own.schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let is_own = same_name(&name.database, &own.name.database) && same_name(&name.table, &own.name.table);
+    let (table, referred_columns): (TableName, Vec<String>) = if is_own {
+        (own.name.clone(), own_columns.iter().map(|column| (*column).to_owned()).collect())
+    } else {
+        match catalog.tables().resolve(who, std::slice::from_ref(&name)).await?.pop().flatten() {
+            Some(found) => (found.info.name, found.info.columns.into_iter().map(|column| column.name).collect()),
+            None => return Err(catalog.tables().not_found(who, &name).await.into()),
+        }
+    };
+    let columns = spelled_columns(&key.columns, &own_columns, &own.name.table)?;
+    let referred_columns: Vec<&str> = referred_columns.iter().map(String::as_str).collect();
+    let referred = match key.referred_columns.is_empty() {
+        true => {
+            let primary = match own.keys.filter(|_| is_own) {
+                Some(keys) => keys.iter().find(|key| key.is_primary).map(|key| key.columns.clone()),
+                None => primary_key(catalog, who, &table).await?,
+            };
+            match primary {
+                Some(primary) => primary,
+                None => implied(&columns, &referred_columns, &table)?,
+            }
+        }
+        false => spelled_columns(&key.referred_columns, &referred_columns, &table.table)?,
+    };
+    if columns.len() != referred.len() {
+        return Err(EngineError::Plan {
+            message: format!("`{key}` names {} columns for {}", referred.len(), columns.len()),
+        });
+    }
+    let name = key.name.as_ref().map(folded_name);
+    Ok(ForeignKey { name, columns, table, referred })
 }
 
 /// Returns the columns of a table's primary key.

@@ -43,7 +43,7 @@ fn column_as_bytes(expr: &Expr) -> Option<&Column> {
 
 /// Returns a query whose column at a place has the bytes of the texts that are written out for it; `None` where there are none.
 fn read_as_bytes(plan: &LogicalPlan, at: usize) -> Result<Option<Arc<LogicalPlan>>> {
-    Ok(match plan {
+    let (input, below) = match plan {
         LogicalPlan::Projection(Projection { expr: exprs, input, .. }) => {
             let Some(expr) = exprs.get(at) else { return Ok(None) };
             let written = expr.clone().unalias_nested().data;
@@ -59,24 +59,12 @@ fn read_as_bytes(plan: &LogicalPlan, at: usize) -> Result<Option<Arc<LogicalPlan
                 return Ok(None);
             }
             let Some(below) = input.schema().maybe_index_of_column(column) else { return Ok(None) };
-            match read_as_bytes(input, below)? {
-                Some(input) => Some(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs.clone(), input)?))),
-                None => None,
-            }
+            (input, below)
         }
-        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => match read_as_bytes(input, at)? {
-            Some(input) => Some(Arc::new(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(input, alias.clone())?))),
-            None => None,
-        },
-        LogicalPlan::Limit(Limit { input, .. })
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+        | LogicalPlan::Limit(Limit { input, .. })
         | LogicalPlan::Sort(Sort { input, .. })
-        | LogicalPlan::Distinct(Distinct::All(input)) => match read_as_bytes(input, at)? {
-            Some(input) => {
-                let expressions = plan.expressions();
-                Some(Arc::new(plan.with_new_exprs(expressions, vec![Arc::unwrap_or_clone(input)])?))
-            }
-            None => None,
-        },
+        | LogicalPlan::Distinct(Distinct::All(input)) => (input, at),
         LogicalPlan::Union(Union { inputs, .. }) => {
             let read = inputs.iter().map(|input| read_as_bytes(input, at)).collect::<Result<Vec<_>>>()?;
             if read.iter().all(Option::is_none) {
@@ -87,10 +75,13 @@ fn read_as_bytes(plan: &LogicalPlan, at: usize) -> Result<Option<Arc<LogicalPlan
                 None => with_cast_to_bytes(input, at),
             });
             let inputs = inputs.collect::<Result<Vec<_>>>()?;
-            Some(Arc::new(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+            return Ok(Some(Arc::new(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))));
         }
-        _ => None,
-    })
+        _ => return Ok(None),
+    };
+    let Some(read) = read_as_bytes(input, below)? else { return Ok(None) };
+    let expressions = plan.expressions();
+    Ok(Some(Arc::new(plan.with_new_exprs(expressions, vec![Arc::unwrap_or_clone(read)])?)))
 }
 
 /// Returns the query with the values of a column as bytes, as a cast makes them.

@@ -15,17 +15,12 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
+use super::plan_nodes::any_node;
 use crate::functions::INTERVAL_LENGTH;
 
 /// Returns the plan with the lengths of intervals in the places of its keys.
 pub(super) fn with_interval_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // Most plans have none, and are looked at only: a rewrite takes the whole tree apart.
-    let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
-        is_found = has_interval_keys(node);
-        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_found {
+    if !any_node(&plan, |node| Ok(has_interval_keys(node)))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, TableScan, TableSource};
 use datafusion::sql::sqlparser::ast;
 use querent_catalog::ColumnInfo;
@@ -93,10 +92,9 @@ fn columns_behind(source: &Arc<dyn TableSource>, kind: TextKind) -> Vec<String> 
 pub(super) fn is_of_kind(expr: &Expr, inputs: &[&LogicalPlan], kind: TextKind) -> bool {
     match expr {
         Expr::Alias(alias) => is_of_kind(&alias.expr, inputs, kind),
-        Expr::Column(column) => inputs.iter().any(|input| match index_of(column, input) {
-            Some(index) => holds(input, index, kind),
-            None => false,
-        }),
+        Expr::Column(column) => inputs
+            .iter()
+            .any(|input| input.schema().maybe_index_of_column(column).is_some_and(|index| holds(input, index, kind))),
         Expr::ScalarFunction(call) => kind.is_made_by(call.func.name()),
         _ => false,
     }
@@ -107,24 +105,12 @@ fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
     loop {
         plan = match plan {
             LogicalPlan::Projection(projection) => {
-                match projection.expr.get(index).and_then(|expr| source_of(expr, &projection.input, kind)) {
-                    Some(TextSource::Column(below)) => {
-                        index = below;
-                        projection.input.as_ref()
-                    }
-                    Some(TextSource::Call) => return true,
-                    None => return false,
-                }
+                let value = projection.expr.get(index);
+                return value.is_some_and(|value| is_of_kind(value, &[projection.input.as_ref()], kind));
             }
             LogicalPlan::Aggregate(aggregate) => {
-                match aggregate.group_expr.get(index).and_then(|expr| source_of(expr, &aggregate.input, kind)) {
-                    Some(TextSource::Column(below)) => {
-                        index = below;
-                        aggregate.input.as_ref()
-                    }
-                    Some(TextSource::Call) => return true,
-                    None => return false,
-                }
+                let group = aggregate.group_expr.get(index);
+                return group.is_some_and(|group| is_of_kind(group, &[aggregate.input.as_ref()], kind));
             }
             LogicalPlan::Filter(filter) => filter.input.as_ref(),
             LogicalPlan::Sort(sort) => sort.input.as_ref(),
@@ -150,26 +136,6 @@ fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
             _ => return false,
         };
     }
-}
-
-enum TextSource {
-    /// The column at this index of the plan below.
-    Column(usize),
-    /// A call that makes it.
-    Call,
-}
-
-fn source_of(expr: &Expr, input: &LogicalPlan, kind: TextKind) -> Option<TextSource> {
-    match expr {
-        Expr::Alias(alias) => source_of(&alias.expr, input, kind),
-        Expr::Column(column) => index_of(column, input).map(TextSource::Column),
-        Expr::ScalarFunction(call) => kind.is_made_by(call.func.name()).then_some(TextSource::Call),
-        _ => None,
-    }
-}
-
-fn index_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
-    input.schema().maybe_index_of_column(column)
 }
 
 fn is_scanned(scan: &TableScan, index: usize, kind: TextKind) -> bool {

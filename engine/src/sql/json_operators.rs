@@ -1,8 +1,9 @@
 //! PostgreSQL's operators of `jsonb`, where a side says that it is: `'{"a": 1}'::jsonb || b`. JSON is text otherwise, of which
 //! `||` is one text behind the other, as DuckDB has it for its JSON.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr};
 
+use super::expression_forms::not_if;
 use super::shorthand::{call, taken};
 
 /// The functions whose result is `jsonb`.
@@ -39,10 +40,7 @@ pub(super) fn write_out_json_operators(expr: &mut Expr) {
     let (is_swapped, is_negated) = (matches!(op, BinaryOperator::ArrowAt), matches!(op, BinaryOperator::NotEq));
     let (left, right) = (taken(left), taken(right));
     let written = call(function, if is_swapped { vec![right, left] } else { vec![left, right] });
-    *expr = match is_negated {
-        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(written) },
-        false => written,
-    };
+    *expr = not_if(is_negated, written);
 }
 
 fn is_jsonb(expr: &Expr) -> bool {

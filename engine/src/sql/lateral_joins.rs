@@ -12,18 +12,16 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Unnest};
 
 use super::lifted_subqueries::lifted_join;
+use super::plan_nodes::any_node;
 
 /// What the columns of a subquery's own tables are qualified by while both sides are joined.
 const INNER: &str = "__lateral";
 
 /// Returns the plan with such subqueries joined.
 pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut has_lateral = false;
-    plan.apply_with_subqueries(|node| {
-        has_lateral |= matches!(node, LogicalPlan::Join(_)) && node.inputs().iter().any(|input| is_subquery(input));
-        Ok(if has_lateral { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !has_lateral {
+    let is_lateral =
+        |node: &LogicalPlan| matches!(node, LogicalPlan::Join(_)) && node.inputs().into_iter().any(is_subquery);
+    if !any_node(&plan, |node| Ok(is_lateral(node)))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| match node {
@@ -88,12 +86,7 @@ fn with_left(pulled: &Pulled, left: &Arc<LogicalPlan>) -> Result<LogicalPlanBuil
 }
 
 fn depends_on_outer(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found |= node.contains_outer_reference();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
+    any_node(plan, |node| Ok(node.contains_outer_reference()))
 }
 
 /// Pulls the expressions that use outer columns out of a subquery; `None` where it has others than those of this file.

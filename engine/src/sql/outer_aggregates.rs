@@ -3,22 +3,21 @@
 //! aggregates of the subquery.
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use super::plan_nodes::any_node;
 use crate::error::EngineError;
 
 /// Refuses such aggregates. The plan is as the planner made it: later the columns of `LATERAL` are those of a join.
 /// Errors: `unsupported`.
 pub(super) fn refuse_outer_aggregates(plan: &LogicalPlan) -> Result<()> {
-    let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Aggregate(aggregate) = node {
-            for expr in &aggregate.aggr_expr {
-                is_found |= expr.exists(|part| Ok(is_of_outer_rows(part)))?;
-            }
-        }
-        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    let is_found = any_node(plan, |node| {
+        let LogicalPlan::Aggregate(aggregate) = node else { return Ok(false) };
+        aggregate
+            .aggr_expr
+            .iter()
+            .try_fold(false, |is_found, expr| Ok(is_found || expr.exists(|part| Ok(is_of_outer_rows(part)))?))
     })?;
     if !is_found {
         return Ok(());

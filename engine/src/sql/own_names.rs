@@ -5,17 +5,14 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
+
+use super::plan_nodes::any_node;
 
 /// Returns the plan with such columns below aliases of tables as they are.
 pub(super) fn with_own_names(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
-        is_found = renamed(node).is_some();
-        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !is_found {
+    if !any_node(&plan, |node| Ok(renamed(node).is_some()))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {

@@ -248,7 +248,7 @@ fn numbered_source(
     name: &TableName,
 ) -> Result<Arc<dyn TableSource>> {
     let resolved = match entry {
-        NameEntry::Table(source) => CatalogTable::resolved_behind(source),
+        NameEntry::Table(source) => CatalogTable::resolved_behind(source).cloned(),
         NameEntry::View(_) => None,
     };
     match resolved {

@@ -20,6 +20,7 @@ use super::row_values::{STRUCT, query_of_rows, row_values};
 use super::shorthand::{call, number, plain, query_of, select_star, table_factor};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
+use super::value_casts::is_bytes;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
@@ -362,7 +363,7 @@ fn numbered_target(plan: &LogicalPlan) -> Result<Option<ResolvedTable>> {
         if let LogicalPlan::TableScan(scan) = node
             && scan.table_name.table() == NUMBERED_TABLE
         {
-            found = CatalogTable::resolved_behind(&scan.source);
+            found = CatalogTable::resolved_behind(&scan.source).cloned();
             return Ok(TreeNodeRecursion::Stop);
         }
         Ok(TreeNodeRecursion::Continue)
@@ -392,7 +393,7 @@ pub(super) fn as_written(data_type: &DataType, value: Expr) -> Expr {
     let is_text = is_text(&value);
     let is_written_so = match data_type {
         // A BLOB is not read as a BYTEA is; this is the type of either.
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView if is_text => {
+        bytes if is_text && is_bytes(bytes) => {
             let (expr, data_type) = (Box::new(value), ast::DataType::Varbinary(None));
             return Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
         }

@@ -423,7 +423,7 @@ impl StatementPlanner<'_> {
         let sort_order = sort_keys(&sort_order.unwrap_or_default(), &columns.collect::<Vec<_>>(), &name.table)?;
         let keys = resolve_unique_keys(keys, &name.table, schema)?;
         check_defaults(&defaults, schema, &texts.uuids)?;
-        let own = NewTableKeys { name: &name, schema, keys: &keys };
+        let own = NewTableKeys { name: &name, schema, keys: Some(&keys) };
         let foreign_keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, foreign_keys).await?;
         Ok(WriteStatement::CreateTable {
             name,
@@ -537,7 +537,7 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
         true => Arc::new(with_nullable_values(Arc::unwrap_or_clone(dml.input))?),
         false => dml.input,
     };
-    match CatalogTable::resolved_behind(&dml.target) {
+    match CatalogTable::resolved_behind(&dml.target).cloned() {
         Some(target) => Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input }.into_plan()),
         None if let Some(name) = CatalogTable::temporary_behind(&dml.target) => {
             Ok(WriteStatement::InsertTemporary { name, overwrite, input }.into_plan())

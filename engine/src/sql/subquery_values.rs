@@ -145,7 +145,7 @@ pub(super) fn with_subqueries_in_rows(plan: LogicalPlan) -> Result<Transformed<L
 
 /// Returns whether a row has a subquery.
 pub(super) fn has_subquery(row: &[Expr]) -> bool {
-    let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr) || matches!(expr, Expr::SetComparison(_)));
+    let is_subquery = |expr: &Expr| Ok(may_be_subquery(expr));
     row.iter().any(|expr| expr.exists(is_subquery).unwrap_or(true))
 }
 
@@ -179,36 +179,22 @@ fn takes_outer_lists(plan: &LogicalPlan) -> Result<bool> {
 
 /// Returns whether a plan has one row whatever its input has: that of aggregates without groups.
 fn is_one_row(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => is_one_row(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
-        LogicalPlan::Sort(sort) => sort.fetch.is_none() && is_one_row(&sort.input),
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-        _ => false,
-    }
+    matches!(below_rows(plan), LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
 }
 
 /// Returns whether a plan has a row whatever its input has, since its groups are sets of which one is empty.
 fn has_grand_total(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => has_grand_total(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => has_grand_total(&alias.input),
-        LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_grand_total(&sort.input),
-        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
-            [Expr::GroupingSet(GroupingSet::Rollup(_) | GroupingSet::Cube(_))] => true,
-            [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.iter().any(Vec::is_empty),
-            _ => false,
-        },
+    let LogicalPlan::Aggregate(aggregate) = below_rows(plan) else { return false };
+    match aggregate.group_expr.as_slice() {
+        [Expr::GroupingSet(GroupingSet::Rollup(_) | GroupingSet::Cube(_))] => true,
+        [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.iter().any(Vec::is_empty),
         _ => false,
     }
 }
 
 /// Returns the query of whether the one row of a plan is there, where that is for HAVING to say.
 fn condition_of_one_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    match plan {
-        LogicalPlan::Projection(projection) => condition_of_one_row(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => condition_of_one_row(&alias.input),
-        LogicalPlan::Sort(sort) if sort.fetch.is_none() => condition_of_one_row(&sort.input),
+    match below_rows(plan) {
         LogicalPlan::Filter(filter) if is_one_row(&filter.input) => {
             let condition = filter.predicate.clone().alias(GATHERED);
             LogicalPlanBuilder::from(Arc::clone(&filter.input)).project(vec![condition])?.build().map(Some)
@@ -219,12 +205,16 @@ fn condition_of_one_row(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
 
 /// Whether a plan has the one row of an aggregate, or none where HAVING does not hold of it.
 fn has_one_row_by_condition(plan: &LogicalPlan) -> bool {
+    matches!(below_rows(plan), LogicalPlan::Filter(filter) if is_one_row(&filter.input))
+}
+
+/// Returns the plan below what keeps each of its rows.
+fn below_rows(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
-        LogicalPlan::Projection(projection) => has_one_row_by_condition(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => has_one_row_by_condition(&alias.input),
-        LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_one_row_by_condition(&sort.input),
-        LogicalPlan::Filter(filter) => is_one_row(&filter.input),
-        _ => false,
+        LogicalPlan::Projection(projection) => below_rows(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => below_rows(&alias.input),
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => below_rows(&sort.input),
+        other => other,
     }
 }
 

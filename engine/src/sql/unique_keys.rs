@@ -42,10 +42,9 @@ pub(super) fn take_unique_keys(table: &mut CreateTable) -> Result<Vec<WrittenKey
         }
     }
     for constraint in std::mem::take(&mut table.constraints) {
-        match constraint {
-            TableConstraint::PrimaryKey(key) => taken.push(primary(key)?),
-            TableConstraint::Unique(key) => taken.push(unique(key)?),
-            other => table.constraints.push(other),
+        match written_key(&constraint)? {
+            Some(key) => taken.push(key),
+            None => table.constraints.push(constraint),
         }
     }
     if taken.iter().filter(|key| key.is_primary).count() > 1 {
@@ -144,15 +143,16 @@ fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<Ident>> {
 
 /// Returns the keys with their columns as the table spells them. Errors: `column_not_found`, `sql_plan_error`.
 pub(super) fn resolve_unique_keys(written: Vec<WrittenKey>, table: &str, schema: &Schema) -> Result<Vec<UniqueKey>> {
+    written.into_iter().map(|key| resolve_unique_key(key, table, schema)).collect()
+}
+
+/// The same of one key.
+pub(super) fn resolve_unique_key(key: WrittenKey, table: &str, schema: &Schema) -> Result<UniqueKey> {
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let mut keys = Vec::with_capacity(written.len());
-    for key in written {
-        let columns = spelled_columns(&key.columns, &own, table)?;
-        if let Some(twice) = columns.iter().enumerate().find(|(index, column)| columns[..*index].contains(column)) {
-            return Err(EngineError::Plan { message: format!("column `{}` stands twice in a key", twice.1) });
-        }
-        let name = key.name.as_ref().map(folded_name);
-        keys.push(UniqueKey { name, is_primary: key.is_primary, columns });
+    let columns = spelled_columns(&key.columns, &own, table)?;
+    if let Some(twice) = columns.iter().enumerate().find(|(index, column)| columns[..*index].contains(column)) {
+        return Err(EngineError::Plan { message: format!("column `{}` stands twice in a key", twice.1) });
     }
-    Ok(keys)
+    let name = key.name.as_ref().map(folded_name);
+    Ok(UniqueKey { name, is_primary: key.is_primary, columns })
 }

@@ -2,17 +2,20 @@
 //! UUIDs are columns that are declared so, and casts to UUID.
 
 use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Cast, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, lit};
 
 use super::catalog_table::CatalogTable;
+use super::elapsed_times::compares;
 use super::field_access::own_call;
 use super::json_columns::{TextKind, is_of_kind};
+use super::plan_nodes::any_node;
+use super::subquery_values::may_be_subquery;
 use crate::error::EngineError;
 use crate::functions::{TO_UUID, TRY_TO_UUID, no_uuid, uuid_text};
 
@@ -37,21 +40,24 @@ pub(super) fn with_compared_uuids(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn has_uuids(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
+    any_node(plan, |node| {
         if let LogicalPlan::TableScan(scan) = node {
-            found |= match (CatalogTable::resolved_behind(&scan.source), scan.source.get_logical_plan()) {
+            let has_columns = match (CatalogTable::resolved_behind(&scan.source), scan.source.get_logical_plan()) {
                 (Some(table), _) => table.info.columns.iter().any(|column| column.is_uuid),
                 (None, Some(plan)) => has_uuids(&plan)?,
                 (None, None) => false,
             };
+            if has_columns {
+                return Ok(true);
+            }
         }
+        let mut is_found = false;
         node.apply_expressions(|expr| {
-            found |= expr.exists(|expr| Ok(is_cast(expr)))?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
+            is_found = expr.exists(|expr| Ok(is_cast(expr)))?;
+            Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(is_found)
+    })
 }
 
 fn is_cast(expr: &Expr) -> bool {
@@ -62,7 +68,7 @@ fn compared(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<Tr
     let is_uuid = |expr: &Expr| is_of_kind(expr, inputs, TextKind::Uuid);
     let read = |expr: Box<Expr>| -> Result<Box<Expr>> { Ok(Box::new(read_uuid(*expr, inputs, schema)?)) };
     Ok(match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) && is_uuid(&left) != is_uuid(&right) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_uuid(&left) != is_uuid(&right) => {
             let (left, right) = if is_uuid(&left) { (left, read(right)?) } else { (read(left)?, right) };
             Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, op, right)))
         }
@@ -79,7 +85,7 @@ fn compared(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<Tr
 
 /// Returns a text that is compared with a UUID as one; what it is not known of, as it is.
 fn read_uuid(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<Expr> {
-    if let Some(text) = literal_text(&expr) {
+    if let Some(text) = expr.as_literal().and_then(|value| value.try_as_str().flatten()) {
         return match uuid_text(text) {
             Some(id) => Ok(lit(id)),
             None => Err(EngineError::InvalidValue { message: no_uuid(text) }.into()),
@@ -97,37 +103,6 @@ fn read_uuid(expr: Expr, inputs: &[&LogicalPlan], schema: &DFSchema) -> Result<E
     }
 }
 
-fn literal_text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Literal(
-            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)),
-            _,
-        ) => Some(text),
-        _ => None,
-    }
-}
-
 fn is_of_other_query(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::OuterReferenceColumn(..)
-            | Expr::ScalarSubquery(_)
-            | Expr::Exists(_)
-            | Expr::InSubquery(_)
-            | Expr::SetComparison(_)
-    )
-}
-
-fn is_comparison(op: Operator) -> bool {
-    matches!(
-        op,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
+    matches!(expr, Expr::OuterReferenceColumn(..)) || may_be_subquery(expr)
 }

@@ -9,6 +9,9 @@ use crate::functions::map_type;
 use crate::sql::elapsed_times::compares;
 use crate::sql::struct_types::common_struct;
 
+/// The finest unit in which timestamps are compared.
+const COMPARED_UNIT: TimeUnit = TimeUnit::Microsecond;
+
 /// Returns the type in which two numbers meet, where it is not the one that DataFusion takes.
 pub(super) fn common_type(op: Operator, left: &DataType, right: &DataType) -> Option<DataType> {
     let is_exact = |found: &DataType| found.is_decimal() || found.is_integer();
@@ -65,7 +68,7 @@ fn time_beside_dates(types: &[DataType]) -> Option<DataType> {
 /// type; of at most microseconds, since nanoseconds do not reach far: those are compared by their numbers (`exact_times`). What is
 /// written out has no say: the digits that it has too many are settled (`time_comparisons`).
 pub(super) fn time_of_all_digits(types: &[(&DataType, bool)]) -> Option<DataType> {
-    time_of_digits_to(TimeUnit::Microsecond, types)
+    time_of_digits_to(COMPARED_UNIT, types)
 }
 
 /// Returns the type of timestamps with the digits of all of them, to those of a unit; `None` where it is the one that DataFusion
@@ -107,17 +110,19 @@ pub(super) fn argument_type(types: &[DataType]) -> Option<DataType> {
 
 /// The same of values that are no structures and no maps.
 fn plain_meeting_type(types: &[DataType]) -> Option<DataType> {
-    let times: Vec<_> = types.iter().map(|found| (found, false)).collect();
-    let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
-    plain.or_else(|| time_of_digits_to(TimeUnit::Nanosecond, &times)).or_else(|| common_list(types))
+    plain_type(types, TimeUnit::Nanosecond, |_| false)
 }
 
 /// Returns the type in which values are compared, where it is not the one that DataFusion takes. `is_written`: whether the value at
 /// a place is written out.
 pub(super) fn compared_type(types: &[DataType], is_written: impl Fn(usize) -> bool) -> Option<DataType> {
+    plain_type(types, COMPARED_UNIT, is_written)
+}
+
+fn plain_type(types: &[DataType], finest: TimeUnit, is_written: impl Fn(usize) -> bool) -> Option<DataType> {
     let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
     let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
-    plain.or_else(|| time_of_all_digits(&times)).or_else(|| common_list(types))
+    plain.or_else(|| time_of_digits_to(finest, &times)).or_else(|| common_list(types))
 }
 
 /// Returns the type of lists whose elements meet in another type than the one that DataFusion takes.
@@ -152,14 +157,11 @@ fn common_map(types: &[DataType]) -> Option<DataType> {
             _ => return None,
         }
     }
-    let common = |types: &[DataType]| match types.split_first() {
-        Some((first, others)) if others.iter().all(|other| other == first) => Some(first.clone()),
-        _ => meeting_type(types),
-    };
     let is_one = |types: &[DataType]| types.windows(2).all(|pair| pair[0] == pair[1]);
     if is_one(&keys) && is_one(&values) {
         return None;
     }
+    let common = |types: &[DataType]| if is_one(types) { types.first().cloned() } else { meeting_type(types) };
     Some(map_type(common(&keys)?, common(&values)?))
 }
 

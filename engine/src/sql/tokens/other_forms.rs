@@ -437,7 +437,7 @@ fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> 
                 word => is_word(&token.token, word),
             })
     };
-    match REFUSALS.iter().filter(is_here).find(begins) {
+    match REFUSALS.iter().filter(begins).find(is_here) {
         Some(refusal) => Err(unsupported(refusal.what, refusal.instead)),
         None => Ok(()),
     }

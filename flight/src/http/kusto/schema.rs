@@ -1,8 +1,8 @@
 //! Databases, tables and columns as Kusto's commands list them. A listing is bounded; one that would be longer fails.
 
 use querent_catalog::{
-    Catalog, CatalogError, DatabaseInfo, Page, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName,
-    TableSummary,
+    Catalog, CatalogError, ColumnInfo, DatabaseInfo, Page, PageRequest, Principal, TableFilter, TableInfo, TableKind,
+    TableName, TableSummary,
 };
 use querent_engine::kql::KqlType;
 use serde_json::{Map, Value, json};
@@ -202,13 +202,7 @@ fn table_schema_row(table: &TableInfo, schema: String) -> Vec<Value> {
 
 /// Returns a table's columns as a `datatable` names them.
 fn csl_columns(table: &TableInfo, separator: &str) -> String {
-    let columns = table.columns.iter().map(|column| {
-        format!(
-            "{}:{}",
-            bracketed(&column.name),
-            KqlType::of_column(&column.data_type, column.is_json, column.is_uuid).name()
-        )
-    });
+    let columns = table.columns.iter().map(|column| format!("{}:{}", bracketed(&column.name), kql_type(column).name()));
     columns.collect::<Vec<_>>().join(separator)
 }
 
@@ -271,9 +265,8 @@ impl DatabaseColumns {
                 let name = json!(table.name.table);
                 rows.push(row(database, name.clone(), json!(""), json!(""), &table.comment));
                 rows.extend(table.columns.iter().map(|column| {
-                    let kql_type =
-                        json!(KqlType::of_column(&column.data_type, column.is_json, column.is_uuid).dotnet_name());
-                    row(database, name.clone(), json!(column.name), kql_type, &column.comment)
+                    let dotnet_name = json!(kql_type(column).dotnet_name());
+                    row(database, name.clone(), json!(column.name), dotnet_name, &column.comment)
                 }));
             }
         }
@@ -371,9 +364,13 @@ impl DatabaseColumns {
     }
 }
 
+fn kql_type(column: &ColumnInfo) -> KqlType {
+    KqlType::of_column(&column.data_type, column.is_json, column.is_uuid)
+}
+
 fn table_json(table: &TableInfo) -> Value {
     let columns = table.columns.iter().map(|column| {
-        let kql_type = KqlType::of_column(&column.data_type, column.is_json, column.is_uuid);
+        let kql_type = kql_type(column);
         json!({
             "Name": column.name,
             "Type": kql_type.dotnet_name(),
