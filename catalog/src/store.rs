@@ -20,6 +20,7 @@ pub(crate) mod dependents;
 pub(crate) mod distinct_values;
 pub(crate) mod expiry;
 pub(crate) mod files;
+mod high_water_mark;
 mod inlined;
 mod intact;
 mod key_renames;
@@ -82,6 +83,7 @@ use crate::model::{CatalogVersion, SnapshotId};
 use crate::policy::{PolicySet, Rights};
 use crate::principal::Principal;
 use change_log::ChangeLog;
+use high_water_mark::HighWaterMark;
 use intact::OpenedFile;
 use pending::{Committed, PendingObject};
 use reader_pool::{ReaderPool, begun};
@@ -109,6 +111,8 @@ pub(crate) struct Store {
     place: CatalogPlace,
     /// Where the catalog is a file.
     file: Option<Arc<OpenedFile>>,
+    /// The same.
+    mark: Option<Arc<HighWaterMark>>,
     /// Where other servers share the catalog.
     log: Option<Arc<ChangeLog>>,
     /// By which they know this one.
@@ -176,9 +180,13 @@ impl Store {
             migrations::prepare(&writer, &opened, &folder, data_path.as_deref())
                 .map_err(|error| opened.named(error))?;
             lock::sync_folder(&folder)?;
-            let file = match &opened {
-                CatalogPlace::File(file) => Some(Arc::new(OpenedFile::of(file)?)),
-                CatalogPlace::Server(_) => None,
+            let (file, mark) = match &opened {
+                CatalogPlace::File(file) => {
+                    let newest = change::newest_snapshot(&writer)?.id;
+                    let mark = HighWaterMark::open(file, migrations::catalog_id(&writer)?, newest)?;
+                    (Some(Arc::new(OpenedFile::of(file)?)), Some(Arc::new(mark)))
+                }
+                CatalogPlace::Server(_) => (None, None),
             };
             let policies = policies::newest(&writer)?;
             let member = opened.is_shared().then(|| change_log::member_of(&folder)).transpose()?;
@@ -186,16 +194,17 @@ impl Store {
                 Some(member) => Some(Arc::new(ChangeLog::open(&folder, member, &writer)?)),
                 None => None,
             };
-            Ok((writer, file, policies, member, log))
+            Ok((writer, file, mark, policies, member, log))
         })
         .await?;
-        let (writer, file, policies, member, log) = writer;
+        let (writer, file, mark, policies, member, log) = writer;
         let warm = place.is_shared().then(Arc::default);
         Ok(Self {
             readers: Arc::new(ReaderPool::new(place.clone())),
             data_dir,
             place,
             file,
+            mark,
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
@@ -474,7 +483,7 @@ impl Store {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
         let (place, file, log) = (self.place.clone(), self.file.clone(), self.log.clone());
-        let warm = self.warm.clone();
+        let (warm, mark) = (self.warm.clone(), self.mark.clone());
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
             file.map_or(Ok(()), |file| file.require_in_place())?;
@@ -485,6 +494,9 @@ impl Store {
                 Ok(result)
             };
             let (result, committed) = run().map_err(|error| place.named(error))?;
+            if let (Some(mark), Some(snapshot)) = (mark, committed.snapshot) {
+                mark.note(snapshot);
+            }
             if let (Some(warm), Some(snapshot)) = (warm, committed.snapshot) {
                 warm.note_written(snapshot, &committed.changes);
             }

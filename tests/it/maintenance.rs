@@ -148,6 +148,37 @@ async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_that_lost_commits_is_not_taken_for_whole() {
+    let (folder, engine) = engine().await;
+    rows(&admin(&engine), "CREATE TABLE kept AS SELECT 1 AS a").await.unwrap();
+    engine.close().await.unwrap();
+    let data = folder.path().join("data");
+    let (catalog, older) = (data.join("catalog.sqlite"), folder.path().join("older.sqlite"));
+    std::fs::copy(&catalog, &older).unwrap();
+    let engine = Engine::open(&data).await.unwrap();
+    rows(&admin(&engine), "CREATE TABLE later AS SELECT 1 AS a").await.unwrap();
+    engine.close().await.unwrap();
+
+    std::fs::copy(&older, &catalog).unwrap();
+    let error = Engine::open(&data).await.err().unwrap();
+    assert_eq!(error.code(), "catalog_corrupt");
+    let mark = data.join("querent.snapshot");
+    assert!(error.to_string().contains(&format!("remove {}", mark.display())), "{error}");
+    assert_eq!(parquet_files(&data).len(), 2, "no file is removed");
+    std::fs::remove_file(&mark).unwrap();
+    let engine = Engine::open(&data).await.unwrap();
+    assert_eq!(rows(&admin(&engine), "SELECT a FROM kept").await.unwrap(), [["1"]]);
+    engine.close().await.unwrap();
+
+    // A folder that was made anew has another catalog, of which the mark says nothing.
+    for name in ["catalog.sqlite", "data", "index"] {
+        let place = data.join(name);
+        if place.is_dir() { std::fs::remove_dir_all(place).unwrap() } else { std::fs::remove_file(place).unwrap_or(()) }
+    }
+    Engine::open(&data).await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backup_while_tables_are_written_is_whole() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);

@@ -24,6 +24,8 @@ use crate::model::DEFAULT_DATABASE;
 const DUCKLAKE_VERSION: &str = "1.0";
 /// Names a lake of ours in `ducklake_metadata`.
 const CREATED_BY: &str = concat!("Querent ", env!("CARGO_PKG_VERSION"));
+/// The key of the catalog's id in `querent_meta`.
+const CATALOG_ID: &str = "catalog_id";
 
 /// A numbered change of our tables. Never edited once released; the last number is the format's version.
 struct Migration {
@@ -113,8 +115,16 @@ pub(super) fn prepare(
     }
     lake_location::choose(&transaction, data_path)?;
     ensure_default_database(&transaction)?;
+    if meta(&transaction, CATALOG_ID)?.is_none() {
+        set_meta(&transaction, CATALOG_ID, &Uuid::now_v7().to_string())?;
+    }
     transaction.commit()?;
     Ok(())
+}
+
+/// Returns the id by which a catalog is told from others that were in its place.
+pub(super) fn catalog_id(connection: &StoreConnection) -> Result<String> {
+    Ok(meta(connection, CATALOG_ID)?.unwrap_or_default())
 }
 
 /// Any name and text has to fit into the database. SQLite's is chosen by whoever makes the file.
