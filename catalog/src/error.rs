@@ -125,19 +125,23 @@ pub enum CatalogError {
         /// The file.
         path: PathBuf,
     },
-    /// The server that holds the catalog cannot be reached.
+    /// The database server of a catalog that is to be opened cannot be reached. Whoever opens it is told where it is.
     #[error("the catalog is not available: {detail}; try again in a moment")]
-    Unavailable {
-        /// What was seen.
+    Unreachable {
+        /// Which server it is, and what was seen.
         detail: String,
     },
-    /// The server that holds the catalog was lost while it committed.
-    #[error(
-        "whether the change was made is not known, since the catalog's server was lost while it committed: {detail}"
-    )]
+    /// That of an open catalog cannot be reached. Callers are not told where it is; the log is.
+    #[error("the catalog is not available: its database cannot be reached, or does not answer; try again in a moment")]
+    Unavailable {
+        /// Which server it is, and what was seen.
+        source: DatabaseError,
+    },
+    /// It was lost while it committed. Callers are not told where it is; the log is.
+    #[error("whether the change was made is not known, since the catalog's database was lost while it committed")]
     CommitInDoubt {
-        /// What was seen.
-        detail: String,
+        /// Which server it is, and what was seen.
+        source: DatabaseError,
     },
     /// No run of that id that the caller may see.
     #[error("unknown run `{run_id}`")]
@@ -250,9 +254,17 @@ impl CatalogError {
         match source.fault() {
             DatabaseFault::Damaged => CatalogError::Corrupt { path: path.to_owned(), detail: source.to_string() },
             DatabaseFault::Locked => CatalogError::Busy { path: path.to_owned() },
-            DatabaseFault::Unreachable => CatalogError::Unavailable { detail: source.to_string() },
+            DatabaseFault::Unreachable => CatalogError::Unavailable { source },
             DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{shown}: {source}") },
             DatabaseFault::Other => CatalogError::Store(source),
+        }
+    }
+
+    /// Says where the database is that cannot be reached, to whoever opens the catalog.
+    pub(crate) fn of_opening(self) -> Self {
+        match self {
+            CatalogError::Unavailable { source } => CatalogError::Unreachable { detail: source.to_string() },
+            error => error,
         }
     }
 
@@ -272,7 +284,7 @@ impl CatalogError {
             CatalogError::NewerFormat { .. } => "newer_format",
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
-            CatalogError::Unavailable { .. } => "catalog_unavailable",
+            CatalogError::Unreachable { .. } | CatalogError::Unavailable { .. } => "catalog_unavailable",
             CatalogError::CommitInDoubt { .. } => "commit_in_doubt",
             CatalogError::RunNotFound { .. } => "run_not_found",
             CatalogError::RunWithheld { .. } => "run_withheld",

@@ -119,7 +119,11 @@ async fn look_again(
                     is_reachable.store(false, Ordering::Relaxed);
                 }
                 if !std::mem::replace(&mut was_lost, true) {
-                    warn!(%error, "what other servers change is not seen until the catalog can be read again");
+                    let error = match error {
+                        CatalogError::Unavailable { source } => source.to_string(),
+                        error => error.to_string(),
+                    };
+                    warn!(error, "what other servers change is not seen until the catalog can be read again");
                 }
             }
         }

@@ -58,7 +58,6 @@ mod warm_reads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -94,8 +93,6 @@ use warm_reads::WarmReads;
 pub(crate) const CATALOG_FILE: &str = "catalog.sqlite";
 /// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
 pub(crate) const DATA_FOLDER: &str = "data";
-/// How long to wait for a folder in use: its holder may be about to end.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns whether a folder holds a catalog already.
 pub fn holds_catalog(data_dir: &Path) -> bool {
@@ -160,13 +157,13 @@ impl Store {
         data_path: Option<String>,
     ) -> Result<Self> {
         let io_error = |source| CatalogError::of_file(data_dir, source);
-        let is_new = is_unused(data_dir).await;
+        let is_new = lock::is_unused(data_dir).await;
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
         if is_new {
             lock::keep_private(&data_dir).await;
         }
-        let lock = acquired_lock(&data_dir).await?;
+        let lock = lock::acquired_lock(&data_dir).await?;
         let place = match server {
             Some(server) => CatalogPlace::Server(Arc::new(server)),
             None => CatalogPlace::File(data_dir.join(CATALOG_FILE)),
@@ -196,7 +193,8 @@ impl Store {
             };
             Ok((writer, file, mark, policies, member, log))
         })
-        .await?;
+        .await
+        .map_err(CatalogError::of_opening)?;
         let (writer, file, mark, policies, member, log) = writer;
         let warm = place.is_shared().then(Arc::default);
         Ok(Self {
@@ -394,7 +392,7 @@ impl Store {
             Err(f) => {
                 self.write(|_| Ok(())).await.map_err(|error| match error {
                     // Who reads has asked for no change.
-                    CatalogError::CommitInDoubt { detail } => CatalogError::Unavailable { detail },
+                    CatalogError::CommitInDoubt { source } => CatalogError::Unavailable { source },
                     error => error,
                 })?;
                 let known = Arc::clone(&self.policies);
@@ -563,31 +561,15 @@ pub(crate) fn closed() -> CatalogError {
 /// Names the error of a commit: where the server was lost before it said what came of it, nobody knows.
 fn commit_error(error: DatabaseError) -> CatalogError {
     match error.fault() {
-        DatabaseFault::Unreachable => CatalogError::CommitInDoubt { detail: error.to_string() },
-        DatabaseFault::Damaged | DatabaseFault::Locked | DatabaseFault::Full | DatabaseFault::Other => error.into(),
-    }
-}
-
-/// Whether a folder is not there, or holds nothing.
-async fn is_unused(folder: &Path) -> bool {
-    match tokio::fs::read_dir(folder).await {
-        Ok(mut entries) => matches!(entries.next_entry().await, Ok(None)),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    }
-}
-
-/// Acquires the folder's lock, waiting a moment: a process (or a catalog of this one) that is ending may still hold it.
-async fn acquired_lock(data_dir: &Path) -> Result<lock::FolderLock> {
-    const APART: Duration = Duration::from_millis(20);
-    let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
-    loop {
-        let folder = data_dir.to_path_buf();
-        match on_blocking_thread(move || lock::FolderLock::acquire(&folder)).await {
-            Err(CatalogError::InUse { .. }) if tokio::time::Instant::now() < deadline => {
-                tokio::time::sleep(APART).await;
-            }
-            outcome => return outcome,
+        DatabaseFault::Unreachable if !error.ended_transaction() => {
+            tracing::warn!(%error, "the catalog's database was lost in the middle of a commit");
+            CatalogError::CommitInDoubt { source: error }
         }
+        DatabaseFault::Unreachable
+        | DatabaseFault::Damaged
+        | DatabaseFault::Locked
+        | DatabaseFault::Full
+        | DatabaseFault::Other => error.into(),
     }
 }
 

@@ -295,6 +295,7 @@ async fn a_server_that_is_not_there_is_said_with_a_code() {
     let options = CatalogOptions { url: Some(url), ..CatalogOptions::new(folder.path()) };
     let error = Catalog::open(options).await.err().unwrap();
     assert_eq!(error.code(), "catalog_unavailable", "{error}");
+    assert!(error.to_string().contains("postgres://"), "whoever opens it reads where it is: {error}");
 
     let postgres = PostgresProcess::start();
     let url = postgres.new_database("lake");
@@ -303,6 +304,7 @@ async fn a_server_that_is_not_there_is_said_with_a_code() {
     drop(postgres);
     let error = create(&catalog, "customers").await.unwrap_err();
     assert_eq!(error.code(), "catalog_unavailable", "{error}");
+    assert!(!error.to_string().contains("postgres"), "callers do not: {error}");
     catalog.close().await.unwrap();
 }
 
@@ -492,6 +494,7 @@ async fn a_commit_of_which_nobody_heard_takes_no_file_away() {
     for (statement, expected) in [("INSERT INTO t VALUES (4)", 2), ("DELETE FROM t WHERE a = 1", 3)] {
         let error = rows(&session, statement).await.unwrap_err();
         assert_eq!(error.code(), "commit_in_doubt", "{statement}: {error}");
+        assert!(!error.to_string().contains("postgres"), "{statement}: {error}");
         assert_eq!(files(), expected, "{statement}");
     }
     postgres.psql("lake", "DROP TRIGGER loses ON ducklake_snapshot").unwrap();

@@ -74,6 +74,12 @@ impl DatabaseError {
             DatabaseError::NoRow | DatabaseError::Unreadable { .. } => DatabaseFault::Other,
         }
     }
+
+    /// Whether the server ended the transaction before it was to commit: nothing of it is there.
+    pub(crate) fn ended_transaction(&self) -> bool {
+        matches!(self, DatabaseError::Postgres(error)
+            if error.code() == Some(&SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT))
+    }
 }
 
 fn postgres_fault(error: &tokio_postgres::Error) -> DatabaseFault {

@@ -35,8 +35,8 @@ const CREATION_ANSWER: Duration = Duration::from_secs(3_600);
 const PREPARED_STATEMENTS: usize = 1_000;
 /// Held while a catalog is created or migrated: the first bytes of `querent`.
 const CREATION_LOCK: i64 = 0x0071_7565_7265_6e74;
-/// What holds for every connection, whatever holds for others of the database or its users. A transaction whose server has
-/// gone away must not keep others from writing; how long a statement may take is counted here.
+/// What holds for every connection, whatever holds for others of the database or its users. How long a statement may take is
+/// counted here.
 const SETTINGS: &str = "SET statement_timeout = 0; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '60s'; SET TimeZone = 'UTC'; SET jit = off; \
      SET standard_conforming_strings = on; SET client_min_messages = warning";
@@ -218,8 +218,11 @@ impl PostgresConnection {
             Access::Read => self.execute_batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
             // The lock comes before the snapshot: what is read is what the last writer left. DuckDB writes this table when it
             // commits, so that its commits and ours come one after the other.
+            // A process that stands still meanwhile would keep all others from writing: the server ends its transaction before
+            // they give up, and none of it is there when it goes on.
             Access::Write => self.execute_batch(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE",
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = '5s'; \
+                 LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE",
             ),
             Access::Own => self.execute_batch("BEGIN"),
             Access::Create => {

@@ -9,14 +9,17 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fs4::{FileExt, TryLockError};
 
-use super::{acquired_lock, is_unused};
+use super::on_blocking_thread;
 use crate::error::{CatalogError, Result};
 
 const LOCK_FILE: &str = "querent.lock";
 const PRIVATE: u32 = 0o700;
+/// How long to wait for a folder in use: its holder may be about to end.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The server that has a data folder open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +96,29 @@ impl HeldFolder {
             keep_private(data_dir).await;
         }
         Ok(Self { _lock: acquired_lock(data_dir).await? })
+    }
+}
+
+/// Whether a folder is not there, or holds nothing.
+pub(super) async fn is_unused(folder: &Path) -> bool {
+    match tokio::fs::read_dir(folder).await {
+        Ok(mut entries) => matches!(entries.next_entry().await, Ok(None)),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Acquires the folder's lock, waiting a moment: a process (or a catalog of this one) that is ending may still hold it.
+pub(super) async fn acquired_lock(data_dir: &Path) -> Result<FolderLock> {
+    const APART: Duration = Duration::from_millis(20);
+    let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
+    loop {
+        let folder = data_dir.to_path_buf();
+        match on_blocking_thread(move || FolderLock::acquire(&folder)).await {
+            Err(CatalogError::InUse { .. }) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(APART).await;
+            }
+            outcome => return outcome,
+        }
     }
 }
 

@@ -20,8 +20,10 @@ use seen_version::{SeenVersion, version};
 
 use super::change::ChangedTables;
 use super::{SnapshotView, Store, closed, files, on_blocking_thread, resolve};
+use crate::connection::DatabaseError;
 use crate::error::{CatalogError, Result};
 use crate::model::{CatalogVersion, ManagedTable, ResolvedTable, SnapshotId, TableContents, TableName, TableSource};
+use crate::outbound::with_causes;
 use crate::principal::Principal;
 
 /// How long what was read is kept while the version stays the same.
@@ -91,7 +93,9 @@ impl Store {
         let asked = match warm.patience() {
             // What is asked goes on to its own end; it is the next read that hears of it.
             Some(patience) => tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
-                Err(CatalogError::Unavailable { detail: "its server has not answered yet".to_owned() })
+                let server = self.place.shown().display().to_string();
+                let reason = "it has not answered yet".to_owned();
+                Err(CatalogError::Unavailable { source: DatabaseError::Unreachable { server, reason } })
             }),
             None => asking.await,
         };
@@ -203,7 +207,7 @@ impl WarmReads {
         let mut warm = self.0.lock();
         if warm.lost_at.replace(Instant::now()).is_none() {
             tracing::warn!(
-                %error,
+                error = with_causes(error),
                 "tables that were used lately are read as they were for {} s, and nothing is written",
                 BELIEVED_FOR.as_secs()
             );
@@ -498,10 +502,16 @@ mod tests {
         assert!(!is_known_at(2));
     }
 
+    fn gone() -> CatalogError {
+        CatalogError::Unavailable {
+            source: DatabaseError::Unreachable { server: "pg".to_owned(), reason: "gone".to_owned() },
+        }
+    }
+
     #[test]
     fn a_version_is_believed_only_after_the_server_confirmed_it() {
         let warm = WarmReads::default();
-        let gone = CatalogError::Unavailable { detail: "gone".into() };
+        let gone = gone();
         assert_eq!(warm.lose(&gone), None);
         warm.confirm(seen(version_at(1), None, ""));
         assert_eq!(warm.without_asking(), None, "it was there a moment ago");
@@ -519,7 +529,7 @@ mod tests {
         warm.confirm(seen(version_at(1), None, ""));
         warm.keep_contents(&table(1), &[2], &nothing());
         assert_eq!(warm.contents(&table(1), &[3]), None);
-        warm.lose(&CatalogError::Unavailable { detail: "gone".into() });
+        warm.lose(&gone());
         assert_eq!(warm.contents(&table(1), &[3]), Some(nothing()));
         assert_eq!(warm.contents(&table(2), &[3]), None);
         warm.confirm(seen(version_at(1), Some(1), ""));
@@ -530,7 +540,7 @@ mod tests {
     fn what_this_server_wrote_is_not_read_as_it_was_before() {
         let warm = WarmReads::default();
         let (who, names) = (Principal::local_admin(), [TableName::new("default", "orders")]);
-        let gone = CatalogError::Unavailable { detail: "gone".into() };
+        let gone = gone();
         warm.confirm(seen(version_at(1), None, ""));
         warm.keep_tables(version_at(1), &who, &names, &[Some(found(TableSource::Managed(table(1))))]);
         // The next snapshot is its own, and of another table.

@@ -27,7 +27,7 @@ impl From<&CatalogError> for ErrorCode {
             CatalogError::NewerFormat { .. } => ErrorCode::NewerFormat,
             CatalogError::Corrupt { .. } => ErrorCode::CatalogCorrupt,
             CatalogError::Busy { .. } => ErrorCode::CatalogBusy,
-            CatalogError::Unavailable { .. } => ErrorCode::CatalogUnavailable,
+            CatalogError::Unreachable { .. } | CatalogError::Unavailable { .. } => ErrorCode::CatalogUnavailable,
             CatalogError::CommitInDoubt { .. } => ErrorCode::CommitInDoubt,
             CatalogError::RunNotFound { .. } => ErrorCode::RunNotFound,
             CatalogError::RunWithheld { .. } => ErrorCode::RunWithheld,

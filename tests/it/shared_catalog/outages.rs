@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
 use querent_catalog::{Principal, Role, TableAlteration, TableKind, TableName, TableSource};
-use querent_tests::{PostgresProcess, wait_until};
+use querent_tests::{PostgresProcess, ServerProcess, wait_until};
+use serde_json::json;
 
 use super::{create, names, open, snapshot};
 
@@ -72,6 +73,54 @@ async fn a_lock_that_is_not_to_be_had_costs_one_statement() {
     holder.await.unwrap();
     // The connection writes again, and so does what follows other servers.
     create(&catalog, "customers").await.unwrap();
+    assert_eq!(names(&catalog).await, ["customers", "orders"]);
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stands_still_in_its_commit_keeps_nobody_from_writing() {
+    let postgres = Arc::new(PostgresProcess::start());
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path(), &url).await;
+    let server = ServerProcess::start(&[("QUERENT_CATALOG_URL", url.as_str())]);
+    // Its commit gets as far as this table, with the lock of all commits.
+    let holds = "BEGIN; LOCK TABLE ducklake_snapshot_changes IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep(600)";
+    let holding = Arc::clone(&postgres);
+    let holder = tokio::task::spawn_blocking(move || holding.psql("lake", holds).unwrap_err());
+    let locks = |is_granted: bool| {
+        format!(
+            "SELECT count(*) FROM pg_locks WHERE relation = 'ducklake_snapshot_changes'::regclass AND granted = {is_granted}
+             AND mode = '{}'",
+            if is_granted { "ShareRowExclusiveLock" } else { "RowExclusiveLock" }
+        )
+    };
+    let has_lock = async |is_granted: bool| postgres.psql("lake", &locks(is_granted)).unwrap().trim() == "1";
+    wait_until("the table is locked", async || has_lock(true).await).await;
+    let http = reqwest::Client::new();
+    let create_orders = || {
+        let statement = json!({ "sql": "CREATE TABLE orders (a INT)" });
+        http.post(format!("{}/v1/query", server.url.trim_end_matches('/'))).json(&statement).send()
+    };
+    let written = tokio::spawn(create_orders());
+    wait_until("the commit waits for the table", async || has_lock(false).await).await;
+    server.signal("STOP");
+    let ends =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active'
+                AND pid <> pg_backend_pid()";
+    postgres.psql("postgres", ends).unwrap();
+    holder.await.unwrap();
+
+    create(&catalog, "customers").await.unwrap();
+    // When it goes on, it knows that nothing of its commit is there.
+    server.signal("CONT");
+    let refused = written.await.unwrap().unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"), "{refused:?}");
+    let told = refused.text().await.unwrap();
+    assert!(told.contains("catalog_unavailable") && !told.contains("postgres"), "{told}");
+    assert_eq!(names(&catalog).await, ["customers"]);
+    assert_eq!(create_orders().await.unwrap().status(), 200);
     assert_eq!(names(&catalog).await, ["customers", "orders"]);
     catalog.close().await.unwrap();
 }
