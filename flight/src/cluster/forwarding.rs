@@ -167,15 +167,24 @@ impl Forwarding {
         let is_signed = key.has_signed(&signed_text(method, uri, by, at, certificate), signature);
         let apart = now().abs_diff(signed_at);
         if !is_signed || apart > GOOD_FOR {
-            let message = match is_signed {
-                true => format!(
+            // Some routes write an error without its hint: the setting is named here.
+            let message = match (is_signed, signature.is_empty()) {
+                (true, _) => format!(
                     "another server forwarded the request, and signed it {} s away from this one's clock",
                     apart.as_secs()
                 ),
-                false => {
-                    "the request says that another server forwarded it, and is not signed with cluster.key".to_owned()
+                (false, true) => {
+                    "the request says that another server forwarded it, and is not signed: this server has a \
+                                  cluster.key, and that one has none"
+                        .to_owned()
+                }
+                (false, false) => {
+                    "another server forwarded the request, and signed it with another cluster.key than this \
+                                   server's"
+                        .to_owned()
                 }
             };
+            tracing::warn!(server = ?by, reason = message, "a forwarded request was refused");
             let hint = "give all servers of the catalog the same cluster.key, and clocks that agree";
             return Err(ApiError::new(ErrorCode::Forbidden, message).with_hint(hint));
         }
@@ -353,8 +362,12 @@ mod tests {
         let mut old = headers;
         old.insert(FORWARDED_AT, HeaderValue::from(now().as_secs() - 301));
         assert_eq!(refused(Method::GET, PATH, &old), ErrorCode::Forbidden);
-        let stranger = server("three", Some("another long key")).await;
-        assert_eq!(refused(Method::GET, PATH, &sent(&stranger, None)), ErrorCode::Forbidden);
+        for (key, says) in [(Some("another long key"), "with another cluster.key"), (None, "that one has none")] {
+            let stranger = server("three", key).await;
+            let error = two.forwarded(&Method::GET, &uri(), &sent(&stranger, None)).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Forbidden);
+            assert!(error.message().contains(says), "{error}");
+        }
         assert_eq!(two.forwarded(&Method::GET, &uri(), &HeaderMap::new()).unwrap(), None);
     }
 
