@@ -1,4 +1,7 @@
 //! Structured logs on standard error, by `tracing`, and the traces beside them.
+//!
+//! Invariant: a line that cannot be written, since the disk is full or nobody reads any more, is left out. `tracing` would say so
+//! on standard error, which panics then, in the middle of whatever was logged.
 
 use std::time::Duration;
 
@@ -22,7 +25,7 @@ const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// Starts logging. Fails if this process already has a logger.
 pub fn init_logs(settings: &LogSettings) -> Result<(), TryInitError> {
     let builder = tracing_subscriber::fmt().with_env_filter(filter(settings)).with_writer(std::io::stderr);
-    let builder = builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let builder = builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).log_internal_errors(false);
     match settings.format {
         LogFormat::Text => builder.finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
@@ -49,7 +52,7 @@ impl Traces {
         };
         let exporter = TraceExporter::start(export)?;
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-        let lines = lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+        let lines = lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).log_internal_errors(false);
         let lines = match log.format {
             LogFormat::Text => lines.boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),

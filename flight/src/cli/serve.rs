@@ -79,7 +79,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     if let Some(certificate) = server.development_certificate() {
         ready.push_str(&format!("; clients must trust {}", certificate.display()));
     }
-    output::print_line(&ready)?;
+    say_ready(&ready);
     stop_signal().await?;
     let stopped = async {
         let stopped = server.shutdown().await;
@@ -98,7 +98,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
 async fn run_worker(config: Config) -> Result<(), CliError> {
     let worker = Server::start_worker(config, Arc::new(Bars::new(false))).await?;
     let url = format!("{}://{}", worker.scheme, worker.addr);
-    output::print_line(&format!("querent is ready at {url} (a worker of a cluster)"))?;
+    say_ready(&format!("querent is ready at {url} (a worker of a cluster)"));
     stop_signal().await?;
     tokio::select! {
         () = worker.shutdown() => Ok(()),
@@ -106,6 +106,13 @@ async fn run_worker(config: Config) -> Result<(), CliError> {
             signal?;
             Err(CliError::failed("stopped at once; tasks that were running were cut"))
         }
+    }
+}
+
+/// Prints where the server is. One that cannot, since its output is full or closed, serves all the same.
+fn say_ready(line: &str) {
+    if let Err(error) = output::print_line(line) {
+        tracing::warn!(%error, line, "standard output cannot be written");
     }
 }
 
