@@ -213,8 +213,8 @@ pub enum CatalogError {
         /// What to do.
         hint: String,
     },
-    /// The schema index failed; the catalog itself is fine.
-    #[error("schema index: {0}")]
+    /// The schema index, or one of a column's vectors, failed; the catalog itself is fine.
+    #[error("index: {0}")]
     Index(String),
     /// The catalog's database failed.
     #[error("catalog store: {0}")]

@@ -122,6 +122,7 @@ def full_disk(faults, root):
     server = Namespaced(root, 24, {"QUERENT_QUERY_POOL_MEMORY": "64MiB", "QUERENT_QUERY_MEMORY": "48MiB"}).start()
     try:
         server.sql(f"CREATE TABLE kept AS {WORDS.format(20_000)}")
+        server.sql("CREATE TABLE points AS SELECT value AS id, [sin(value)::float, cos(value)::float]::float[2] AS place FROM generate_series(1, 3000) AS s(value)")
         counted = [[20_000]]
         before = files_below(server.seen / "data" / "data")
         faults.refused(server, f"CREATE TABLE big AS {WORDS.format(900_000)}", "a table that does not fit", FULL)
@@ -138,7 +139,7 @@ def full_disk(faults, root):
         faults.expect(not spilled(), "spill files are removed")
         server.fill(0)
         for sql in ("INSERT INTO kept VALUES (1, 'one')", "CREATE TABLE small (id INT)", "COMMENT ON TABLE kept IS 'full'", "CREATE DATABASE other",
-                    "DELETE FROM kept WHERE id < 10", "UPDATE kept SET word = 'none' WHERE id < 10", f"CREATE TABLE seven AS {WORDS.format(5_000)}"):
+                    "DELETE FROM kept WHERE id < 10", "UPDATE kept SET word = 'none' WHERE id < 10", f"CREATE TABLE seven AS {WORDS.format(5_000)}", "CREATE INDEX by_place ON points USING vector (place)"):
             faults.refused(server, sql, "nothing left on the disk", FULL)
         faults.answers(server, "SELECT count(*) FROM kept", counted, "while the disk is full")
         status, text = server.request("POST", "/v1/import?table=sent&format=json", [{"a": 1}])
@@ -152,6 +153,7 @@ def full_disk(faults, root):
         server.free()
         server.sql("INSERT INTO kept VALUES (1, 'one')")
         server.sql("CREATE TABLE small (id INT)")
+        server.sql("CREATE INDEX by_place ON points USING vector (place)")
         faults.answers(server, "SELECT count(*) FROM kept", [[20_001]], "with space again")
         faults.whole(server, "after a full disk")
     finally:

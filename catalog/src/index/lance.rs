@@ -32,7 +32,7 @@ use super::analyze::text_index_params;
 use super::embed::EmbeddingModel;
 use super::traffic::Traffic;
 use super::view::{FragmentRows, IndexView};
-use crate::error::{CatalogError, Result};
+use crate::error::{CatalogError, Result, is_full};
 use crate::store::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
 use crate::store::search_text::TEXT_VERSION;
 
@@ -466,6 +466,41 @@ pub(crate) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>
     }
 }
 
-fn index_error(error: impl std::fmt::Display) -> CatalogError {
-    CatalogError::Index(error.to_string())
+/// Names an error of Lance: a full disk is one wherever it is met.
+fn index_error(error: lance::Error) -> CatalogError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(found) = cause {
+        if let Some(full) = found.downcast_ref::<std::io::Error>().filter(|found| is_full(found)) {
+            return CatalogError::StorageFull { detail: full.to_string() };
+        }
+        cause = found.source();
+    }
+    CatalogError::Index(without_code_places(&error.to_string()))
+}
+
+/// Lance's messages name lines of its code, below the folder in which this program was built.
+fn without_code_places(message: &str) -> String {
+    let is_place = |part: &str| {
+        let mut ends = part.rsplitn(3, ':');
+        let is_number = |end: Option<&str>| end.is_some_and(|end| end.parse::<u32>().is_ok());
+        is_number(ends.next()) && is_number(ends.next()) && ends.next().is_some_and(|file| file.ends_with(".rs"))
+    };
+    message.split(", ").filter(|part| !is_place(part)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_lance_are_told_without_lines_of_its_code() {
+        let message =
+            "Not found: a.idx, length=121, /home/x/lance-io-14.0.2/src/local.rs:273:40, location: src/index.rs:1:2";
+        assert_eq!(without_code_places(message), "Not found: a.idx, length=121");
+        let full = lance::Error::from(std::io::Error::from(std::io::ErrorKind::StorageFull));
+        assert_eq!(index_error(full).code(), "storage_full");
+        let error = index_error(lance::Error::io("it broke"));
+        assert_eq!(error.code(), "index_error");
+        assert!(!error.to_string().contains(".rs:"), "{error}");
+    }
 }
