@@ -4,6 +4,7 @@
 //! whatever is committed meanwhile. Files in an object store stay there, where the backup names them. The schema index, vector
 //! indexes, spilled rows and uploads are left out: they are derived or passing.
 
+use std::collections::{BTreeSet, HashSet};
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -59,14 +60,16 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
                 copy_store(&audit, &target.join(AUDIT_FILE))?;
             }
             let (mut files, mut bytes) = (0, 0);
-            let mut copied = std::collections::HashSet::new();
+            let (mut copied, mut written) = (HashSet::new(), Vec::new());
             let data = folder.join(DATA_FOLDER);
             let location = lake_location::load(&copied_store)?;
             lake_files::for_each(&copied_store, |file| {
                 // What lies elsewhere is not the folder's.
                 let Ok(below) = file.path.strip_prefix(&data) else { return Ok(()) };
                 if copied.insert(below.to_owned()) && file.path.is_file() {
-                    let length = copy_file(&file.path, &target.join(DATA_FOLDER).join(below))?;
+                    let place = Path::new(DATA_FOLDER).join(below);
+                    let length = copy_file(&file.path, &target.join(&place))?;
+                    written.push(place);
                     if let Some(known) = file.bytes.filter(|known| file.is_live && *known != length) {
                         return Err(invalid(&format!(
                             "{} has {length} bytes instead of {known}; `querent check` lists what is damaged: drop those \
@@ -84,6 +87,8 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             let data_path = location.is_remote().then_some(location.data_path);
             let querent = env!("CARGO_PKG_VERSION").to_owned();
             let summary = BackupSummary { made_at, querent, files, bytes, data_path };
+            sync(&copy)?;
+            sync_folders(&target, &written);
             write_manifest(&target, &summary)?;
             Ok(summary)
         })
@@ -112,15 +117,20 @@ pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
             )));
         }
         make_empty(&target)?;
+        let mut written = Vec::new();
         for (below, _) in found {
-            copy_file(&data.join(&below), &target.join(DATA_FOLDER).join(&below))?;
+            let place = Path::new(DATA_FOLDER).join(&below);
+            copy_file(&data.join(&below), &target.join(&place))?;
+            written.push(place);
         }
+        sync_folders(&target, &written);
         // The catalog comes last: without it no folder passes for what was restored.
         for name in [AUDIT_FILE, CATALOG_FILE] {
             if backup.join(name).is_file() {
                 copy_file(&backup.join(name), &target.join(name))?;
             }
         }
+        sync_folders(&target, &[]);
         Ok(summary)
     });
     restored.await.map_err(|error| CatalogError::Internal(format!("a restore ended early: {error}")))?
@@ -131,7 +141,7 @@ fn copy_store(from: &Path, to: &Path) -> Result<()> {
     let connection = Connection::open(from)?;
     connection.busy_timeout(std::time::Duration::from_secs(60))?;
     match connection.execute("VACUUM INTO ?", [to.to_string_lossy()]) {
-        Ok(_) => Ok(()),
+        Ok(_) => sync(to),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
             Err(CatalogError::of_file(to, ErrorKind::StorageFull.into()))
         }
@@ -173,6 +183,23 @@ fn files_below(root: &Path) -> Result<Vec<(PathBuf, u64)>> {
     Ok(files)
 }
 
+/// Makes the bytes of a file durable, or the names in a folder.
+#[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
+fn sync(path: &Path) -> Result<()> {
+    std::fs::File::open(path).and_then(|opened| opened.sync_all()).map_err(io_error(path))
+}
+
+/// Makes the names in a folder durable, and in those of files that were written below it. Some file systems cannot.
+fn sync_folders(root: &Path, written: &[PathBuf]) {
+    let mut folders = BTreeSet::from([Path::new("")]);
+    folders.extend(written.iter().flat_map(|file| file.ancestors().skip(1)));
+    for folder in folders {
+        if let Err(error) = sync(&root.join(folder)) {
+            tracing::warn!(%error, "what was copied may not survive a loss of power");
+        }
+    }
+}
+
 /// Copies a file, durably, and returns its bytes.
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
 fn copy_file(from: &Path, to: &Path) -> Result<u64> {
@@ -183,7 +210,7 @@ fn copy_file(from: &Path, to: &Path) -> Result<u64> {
         let place = if error.kind() == ErrorKind::StorageFull { to } else { from };
         CatalogError::of_file(place, error)
     })?;
-    std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(io_error(to))?;
+    sync(to)?;
     Ok(bytes)
 }
 
@@ -192,7 +219,10 @@ fn write_manifest(folder: &Path, summary: &BackupSummary) -> Result<()> {
     let path = folder.join(MANIFEST);
     let text = serde_json::to_string_pretty(summary)
         .map_err(|error| CatalogError::Internal(format!("a backup's summary as JSON: {error}")))?;
-    std::fs::write(&path, text).map_err(io_error(&path))
+    std::fs::write(&path, text).map_err(io_error(&path))?;
+    sync(&path)?;
+    sync_folders(folder, &[]);
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
