@@ -23,6 +23,10 @@ pub(super) fn require_whole_file(file: &Path) -> Result<()> {
     let length = opened.metadata().map_err(io_error)?.len();
     let log = file.with_extension("sqlite-wal");
     let has_log = log.metadata().is_ok_and(|log| log.len() > 0);
+    if has_log {
+        // After a crash, or beside another program that has it open.
+        tracing::info!(log = %log.display(), "the catalog was not closed: what was committed is taken from its log");
+    }
     let mut header = [0_u8; HEADER_BYTES];
     if has_log || length == 0 || opened.read_exact(&mut header).is_err() {
         // What is no SQLite file is told when it is opened.
