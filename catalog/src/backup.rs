@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
+use crate::integrity::check_pages;
 use crate::store::{CATALOG_FILE, DATA_FOLDER, Store, lake_files, lake_location};
 use crate::vector_indexes;
 
@@ -41,7 +42,7 @@ pub struct BackupSummary {
 }
 
 /// Makes a backup in a folder that is empty or not there. Errors: `invalid_object`, also where a file of a table is not as long
-/// as the lake says, `io_error`.
+/// as the lake says or not as it was written, `io_error`.
 pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummary> {
     let (folder, target) = (store.data_dir().to_owned(), target.to_owned());
     if target.starts_with(&folder) {
@@ -69,7 +70,6 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
                 if copied.insert(below.to_owned()) && file.path.is_file() {
                     let place = Path::new(DATA_FOLDER).join(below);
                     let length = copy_file(&file.path, &target.join(&place))?;
-                    written.push(place);
                     if let Some(known) = file.bytes.filter(|known| file.is_live && *known != length) {
                         return Err(invalid(&format!(
                             "{} has {length} bytes instead of {known}; `querent check` lists what is damaged: drop those \
@@ -77,6 +77,14 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
                             file.path.display()
                         )));
                     }
+                    if file.is_live && file.is_parquet && check_pages(&target.join(&place)).is_err() {
+                        return Err(invalid(&format!(
+                            "{} is not as it was written; `querent check --contents` lists what is damaged: drop those tables, \
+                             or restore an older backup",
+                            file.path.display()
+                        )));
+                    }
+                    written.push(place);
                     bytes += length;
                     files += 1;
                 } else if file.is_live && !file.path.is_file() {

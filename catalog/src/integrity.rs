@@ -15,6 +15,7 @@ use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::lake_files::{self, LakeFile};
 use crate::store::{DATA_FOLDER, Store, lake_location};
+pub(crate) use contents::check_pages;
 pub use contents::{ChecksumWriter, PageChecksum};
 
 /// How old a file that no row names is before it is taken for one that was left: another process, DuckDB, may be about to
@@ -105,7 +106,7 @@ pub(crate) async fn check_contents(store: &Store, check: &mut FolderCheck) -> Re
     let read = tokio::task::spawn_blocking(move || {
         let (mut whole, mut faults) = (0, Vec::new());
         for path in &paths {
-            match contents::check_pages(path) {
+            match check_pages(path) {
                 Ok(Some(())) => whole += 1,
                 Ok(None) => {}
                 Err(fault) if faults.len() < room => faults.push(fault),
@@ -119,6 +120,13 @@ pub(crate) async fn check_contents(store: &Store, check: &mut FolderCheck) -> Re
     check.files_read = Some(whole);
     check.faults.extend(faults);
     Ok(())
+}
+
+/// Returns the first of these files whose pages are not as they were written, if there is one. A file that does not say how they
+/// were, and one that is not there, counts as whole.
+pub async fn first_damaged_file(paths: Vec<PathBuf>) -> Result<Option<PathBuf>> {
+    let found = tokio::task::spawn_blocking(move || paths.into_iter().find(|path| check_pages(path).is_err()));
+    found.await.map_err(|error| CatalogError::Internal(format!("a check ended early: {error}")))
 }
 
 /// Removes files that no row names and that have not changed for `grace` at a time. Returns those that were removed.

@@ -239,6 +239,13 @@ async fn what_is_damaged_is_neither_backed_up_nor_restored_without_a_word() {
     assert!(restore(&backup, &restored).await.unwrap_err().to_string().contains("it has 0 files"));
 
     let file = parquet_files(engine.catalog().data_dir()).remove(0);
+    let bytes = std::fs::read(&file).unwrap();
+    let mut changed = bytes.clone();
+    changed[4] ^= 0x10;
+    std::fs::write(&file, &changed).unwrap();
+    let refused = engine.catalog().back_up(&folder.path().join("changed")).await.unwrap_err();
+    assert!(refused.to_string().contains("is not as it was written"), "{refused}");
+    std::fs::write(&file, &bytes).unwrap();
     cut(&file);
     let again = folder.path().join("again");
     let refused = engine.catalog().back_up(&again).await.unwrap_err();

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::duckdb::duckdb;
 use crate::lake::sqlite;
+use crate::maintenance::parquet_files;
 use crate::sql::{admin, engine, rows};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +62,27 @@ async fn small_files_are_merged_in_order_and_earlier_snapshots_keep_theirs() {
     assert_eq!(sorted.concat(), ["b4", "a3", "b3", "a2", "b2", "a1", "b1"]);
     rows(&session, "DELETE FROM t").await.unwrap();
     assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["0"]]);
+}
+
+/// In a new file, whose checksum says that it is right, nobody would find what is wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_is_not_merged_with_others() {
+    let (lake, engine) = engine().await;
+    let session = admin(&engine);
+    rows(&session, "CREATE TABLE t AS SELECT value AS k FROM generate_series(1, 10) AS s(value)").await.unwrap();
+    rows(&session, "INSERT INTO t SELECT value FROM generate_series(11, 20) AS s(value)").await.unwrap();
+    let file = parquet_files(&lake.path().join("data/data")).remove(0);
+    let bytes = std::fs::read(&file).unwrap();
+    let mut changed = bytes.clone();
+    changed[4] ^= 0x10;
+    std::fs::write(&file, &changed).unwrap();
+    let error = rows(&session, "OPTIMIZE t").await.unwrap_err();
+    assert_eq!(error.code(), "query_execution_error");
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(error.to_string().starts_with(&format!("the file {name} is not as it was written")), "{error}");
+    assert_eq!(engine.check_contents(None).await.unwrap().faults.len(), 1, "it is found as before");
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(rows(&session, "OPTIMIZE t").await.unwrap(), [["20"]]);
 }
 
 /// A server that is told to merges tables with many small files, and leaves others alone.

@@ -86,7 +86,7 @@ impl<W: Write> Write for ChecksumWriter<W> {
 
 /// Whether a file's pages are as they were written; `None` where it does not say how they were, or is not there any more.
 /// Errors: what is wrong with it. Blocks.
-pub(super) fn check_pages(path: &Path) -> Result<Option<()>, String> {
+pub(crate) fn check_pages(path: &Path) -> Result<Option<()>, String> {
     let shown = path.display();
     match read_pages(path) {
         Ok(None) => Ok(None),
