@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
@@ -23,6 +23,8 @@ use crate::error::{CatalogError, Result};
 const AUDIT_FILE: &str = "audit.sqlite";
 /// How long records are gathered.
 const MOMENT: Duration = Duration::from_millis(200);
+/// How often the log says that records are not written.
+const TOLD_APART: Duration = Duration::from_secs(60);
 /// Records that wait to be written.
 const MAX_WAITING: usize = 10_000;
 /// Records of one transaction.
@@ -142,10 +144,17 @@ impl AuditLog {
         .await?;
         let inner = Arc::clone(&self.inner);
         let writing = Handle::current().spawn(async move {
+            let mut told: Option<Instant> = None;
             loop {
                 tokio::time::sleep(MOMENT).await;
-                if let Err(error) = flush(Arc::clone(&inner)).await {
-                    tracing::error!(%error, "audit records are not written; they are tried again");
+                match flush(Arc::clone(&inner)).await {
+                    Ok(()) if told.take().is_some() => tracing::info!("audit records are written again"),
+                    Ok(()) => {}
+                    Err(error) if told.is_none_or(|at| at.elapsed() >= TOLD_APART) => {
+                        told = Some(Instant::now());
+                        tracing::error!(%error, "audit records are not written; they are tried again");
+                    }
+                    Err(_) => {}
                 }
             }
         });
@@ -205,7 +214,14 @@ impl AuditLog {
 
     /// Returns what is wrong with the log, where there is one.
     pub(crate) async fn verify_if_there(&self) -> Result<Option<String>> {
-        if self.inner.file.is_file() { Ok(self.verify().await?.fault) } else { Ok(None) }
+        if !self.inner.file.is_file() {
+            return Ok(None);
+        }
+        match self.verify().await {
+            Ok(check) => Ok(check.fault),
+            Err(CatalogError::Corrupt { detail, .. }) => Ok(Some(format!("{AUDIT_FILE} is damaged: {detail}"))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Forgets the first records, as long as they are older than `time`, and the oldest where there are more than `most`. The chain goes on from the

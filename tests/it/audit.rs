@@ -1,6 +1,7 @@
 //! The audit log: what it says of statements of every door, and that a change of it is noticed.
 
 use querent_catalog::audit::{AuditOutcome, KeptRecord};
+use querent_catalog::{Catalog, CatalogOptions};
 use querent_tests::script::{run_sql, says};
 use querent_tests::{ServerProcess, TestServer, TestSettings, wait_for};
 use rusqlite::Connection;
@@ -131,6 +132,15 @@ async fn a_change_of_the_log_is_noticed() {
     assert_eq!(audit.verify().await.unwrap().fault.as_deref(), Some("record 7 is missing"));
     other.execute("UPDATE querent_audit SET seq = seq - 1 WHERE seq > 7", []).unwrap();
     assert_eq!(audit.verify().await.unwrap().fault.as_deref(), Some("record 7 is not what was written"));
+    // A file that is none any more does not keep the rest of the folder from being checked.
+    drop(other);
+    let data = server.stop().await;
+    std::fs::write(data.path().join("audit.sqlite"), "no database, just a text that is long enough to be read")
+        .unwrap();
+    let catalog = Catalog::open(CatalogOptions::new(data.path())).await.unwrap();
+    let faults = catalog.check(None).await.unwrap().faults;
+    assert!(faults.len() == 1 && faults[0].starts_with("the audit log: audit.sqlite is damaged"), "{faults:?}");
+    catalog.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

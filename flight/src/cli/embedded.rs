@@ -126,5 +126,5 @@ fn cannot_open(error: EngineError) -> CliError {
         }
         _ => "",
     };
-    CliError::Unavailable(format!("{error}{hint}"))
+    CliError::NotOpened { code: error.code(), message: format!("{error}{hint}") }
 }

@@ -20,9 +20,17 @@ pub(super) enum CliError {
     /// The settings are wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The server does not answer, or the data folder does not open.
+    /// The server does not answer.
     #[error("{0}")]
     Unavailable(String),
+    /// The data folder does not open, or the server does not start.
+    #[error("{message}")]
+    NotOpened {
+        /// The stable code.
+        code: &'static str,
+        /// What is wrong and what to do.
+        message: String,
+    },
     /// The query, run, import or check failed.
     #[error("{message}")]
     Failed {
@@ -64,7 +72,7 @@ impl CliError {
             CliError::OutputClosed => 0,
             CliError::Failed { .. } => 1,
             CliError::Usage(_) | CliError::Config(_) => 2,
-            CliError::Unavailable(_) => 3,
+            CliError::Unavailable(_) | CliError::NotOpened { .. } => 3,
         }
     }
 
@@ -73,6 +81,7 @@ impl CliError {
         match self {
             CliError::Failed { code, .. } => code.as_deref(),
             CliError::Config(error) => Some(error.code().as_str()),
+            CliError::NotOpened { code, .. } => Some(*code),
             CliError::Usage(_) | CliError::Unavailable(_) | CliError::OutputClosed => None,
         }
     }
@@ -191,7 +200,7 @@ impl From<Status> for CliError {
 
 impl From<ServerError> for CliError {
     fn from(error: ServerError) -> Self {
-        CliError::Unavailable(error.to_string())
+        CliError::NotOpened { code: error.code().as_str(), message: error.to_string() }
     }
 }
 
