@@ -30,6 +30,7 @@ pub(crate) mod lake_location;
 pub(crate) mod leases;
 pub(crate) mod listing;
 mod lock;
+mod lock_waits;
 mod migrations;
 pub(crate) mod names;
 mod object_rows;
@@ -58,6 +59,7 @@ mod warm_reads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -84,6 +86,7 @@ use crate::principal::Principal;
 use change_log::ChangeLog;
 use high_water_mark::HighWaterMark;
 use intact::OpenedFile;
+use lock_waits::LockWaits;
 use pending::{Committed, PendingObject};
 use reader_pool::{ReaderPool, begun};
 use version_watch::VersionWatch;
@@ -116,8 +119,10 @@ pub(crate) struct Store {
     member: Option<String>,
     readers: Arc<ReaderPool>,
     writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
+    writer_waits: Arc<LockWaits>,
     /// For rows that only this server writes; opened when first needed.
     own_writer: Arc<tokio::sync::Mutex<Option<StoreConnection>>>,
+    own_writer_waits: Arc<LockWaits>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
     policies: Arc<RwLock<Arc<PolicySet>>>,
@@ -206,7 +211,9 @@ impl Store {
             log,
             member,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
+            writer_waits: Arc::default(),
             own_writer: Arc::default(),
+            own_writer_waits: Arc::default(),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
             policies: Arc::new(RwLock::new(Arc::new(policies))),
@@ -450,11 +457,12 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&StoreConnection) -> Result<T> + Send + 'static,
     {
+        let since = Instant::now();
         let mut own = Arc::clone(&self.own_writer).lock_owned().await;
         if self.readers.permits.is_closed() {
             return Err(closed());
         }
-        let (place, file) = (self.place.clone(), self.file.clone());
+        let (place, file, waits) = (self.place.clone(), self.file.clone(), Arc::clone(&self.own_writer_waits));
         on_blocking_thread(move || {
             file.map_or(Ok(()), |file| file.require_in_place())?;
             let connection = match &mut *own {
@@ -462,7 +470,7 @@ impl Store {
                 unopened => unopened.insert(place.writer()?),
             };
             let run = || {
-                let transaction = begun(&place, connection, Access::Own)?;
+                let transaction = waits.begun(since, &place, connection, Access::Own)?;
                 let result = f(&transaction)?;
                 transaction.commit().map_err(commit_error)?;
                 Ok(result)
@@ -478,15 +486,16 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&StoreConnection) -> Result<(T, Committed)> + Send + 'static,
     {
+        let since = Instant::now();
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        let on_commit = Arc::clone(&self.on_commit);
+        let (on_commit, waits) = (Arc::clone(&self.on_commit), Arc::clone(&self.writer_waits));
         let (place, file, log) = (self.place.clone(), self.file.clone(), self.log.clone());
         let (warm, mark) = (self.warm.clone(), self.mark.clone());
         on_blocking_thread(move || {
             let connection = writer.as_mut().ok_or_else(closed)?;
             file.map_or(Ok(()), |file| file.require_in_place())?;
             let run = || {
-                let transaction = begun(&place, connection, Access::Write)?;
+                let transaction = waits.begun(since, &place, connection, Access::Write)?;
                 let result = f(&transaction)?;
                 transaction.commit().map_err(commit_error)?;
                 Ok(result)
