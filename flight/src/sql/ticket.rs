@@ -316,7 +316,8 @@ impl TicketOffice {
     /// Errors: `invalid_ticket`, `forbidden`, `ticket_expired`.
     pub(super) fn open(&self, sealed: &Bytes, caller: &Principal) -> Result<StatementTicket, ApiError> {
         let ticket: StatementTicket = self.unseal(sealed)?;
-        check_caller(&ticket.caller_digest, caller)?;
+        let hint = "call GetFlightInfo with the credentials that DoGet uses";
+        check_caller(&ticket.caller_digest, caller, "ticket", hint)?;
         if unix_ms(SystemTime::now()) >= ticket.expires_unix_ms {
             let minutes = LIFETIME.as_secs() / 60;
             return Err(ApiError::new(
@@ -338,7 +339,8 @@ impl TicketOffice {
             ApiError::new(ErrorCode::InvalidTicket, "this prepared statement was not made by this server")
                 .with_hint("prepare it again")
         })?;
-        check_caller(&handle.caller_digest, caller)?;
+        let hint = "prepare it with the credentials that execute it";
+        check_caller(&handle.caller_digest, caller, "prepared statement", hint)?;
         if self.spent.lock().closed.contains(&handle.id) {
             return Err(ApiError::new(ErrorCode::InvalidTicket, "this prepared statement was closed")
                 .with_hint("prepare it again"));
@@ -410,12 +412,11 @@ fn spent_change() -> ApiError {
         .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again")
 }
 
-fn check_caller(digest: &Bytes, caller: &Principal) -> Result<(), ApiError> {
+fn check_caller(digest: &Bytes, caller: &Principal, what: &str, hint: &str) -> Result<(), ApiError> {
     if *digest == caller_digest(caller) {
         return Ok(());
     }
-    Err(ApiError::new(ErrorCode::Forbidden, "this ticket was made for another caller")
-        .with_hint("call GetFlightInfo with the credentials that DoGet uses"))
+    Err(ApiError::new(ErrorCode::Forbidden, format!("this {what} was made for another caller")).with_hint(hint))
 }
 
 /// Returns the id of a ticket, a handle or a running query.
@@ -473,6 +474,10 @@ mod tests {
         assert_eq!(office.open(&sealed, &bob).unwrap_err().code(), ErrorCode::Forbidden);
         let narrowed = anna.clone().with_databases(["sales"]);
         assert_eq!(office.open(&sealed, &narrowed).unwrap_err().code(), ErrorCode::Forbidden);
+        let handle = office.seal(&office.handle(&anna, &statement("select 1")));
+        let refused = office.open_handle(&handle, &bob).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::Forbidden);
+        assert!(refused.message().contains("prepared statement"), "{}", refused.message());
     }
 
     #[test]
