@@ -27,6 +27,7 @@ mod sessions;
 mod sql_info;
 mod sql_types;
 mod statement;
+mod statement_text;
 mod tables;
 mod ticket;
 mod unsupported;

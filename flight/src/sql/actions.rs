@@ -237,5 +237,5 @@ fn plain<M: Message + Default>(action: &str, body: &Bytes) -> Result<M, ApiError
 
 fn malformed<M>(action: &str) -> ApiError {
     let message = std::any::type_name::<M>().rsplit("::").next().unwrap_or_default();
-    ApiError::new(ErrorCode::BadRequest, format!("the body of {action} is not a {message}"))
+    ApiError::new(ErrorCode::BadRequest, format!("the body of {action} is no {message}"))
 }

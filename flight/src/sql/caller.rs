@@ -10,7 +10,7 @@ use tonic::Request;
 
 use super::endpoints::MAX_ENDPOINTS;
 use super::sessions::{FlightSession, FlightSessions};
-use super::ticket::StatementText;
+use super::statement_text::StatementText;
 use crate::connection::ConnectionScope;
 use crate::error::{ApiError, ErrorCode};
 use crate::query_limits::{LEAST_WALL_CLOCK, QueryLanguage, requested_limits};

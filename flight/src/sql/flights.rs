@@ -15,7 +15,7 @@ use tonic::Status;
 use super::caller::FlightCaller;
 use super::flight_info;
 use super::statement::{Statements, schema_bytes};
-use super::ticket::StatementText;
+use super::statement_text::StatementText;
 use crate::error::{ApiError, ErrorCode};
 use crate::query_limits::QueryLanguage;
 use crate::state::AppState;

@@ -11,7 +11,7 @@ use super::caller::FlightCaller;
 use super::messages::CreatePreparedStatementResult;
 use super::put::PutRows;
 use super::statement::{Statements, schema_bytes};
-use super::ticket::StatementText;
+use super::statement_text::StatementText;
 use super::unsupported::refuse_transaction;
 use crate::admission::Door;
 use crate::error::{ApiError, ErrorCode};
@@ -51,7 +51,7 @@ impl Statements {
         handle: &Bytes,
     ) -> Result<SchemaRef, ApiError> {
         let statement = self.prepared(caller, handle)?;
-        if !statement.parameters.is_empty() {
+        if statement.has_parameters() {
             return Ok(self.plan_to_describe(caller, statement, caller.result_types()?).await?.schema);
         }
         let (schema, _, _) = described(state, caller, &statement).await?;
@@ -75,7 +75,7 @@ impl Statements {
         let statement = self.tickets.prepared(&handle)?;
         let statement = match rows.parameters().await? {
             Some(values) => statement.with_parameters(&values)?,
-            None => StatementText { parameters: Bytes::new(), ..statement.as_ref().clone() },
+            None => statement.without_parameters(),
         };
         let bound = self.tickets.bound(&handle, statement);
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(self.tickets.seal(&bound)) })
