@@ -6,6 +6,7 @@
 //! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
 mod access;
+mod constant_arguments;
 mod graph_scope;
 mod instead;
 mod names;
