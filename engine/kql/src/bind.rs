@@ -35,7 +35,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
 pub(super) use graph_scope::{GraphScope, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
-pub(super) use instead::unsupported_name;
+pub(super) use instead::{is_refused, unsupported_name};
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scalar::joined_conditions;
