@@ -137,7 +137,7 @@ impl<'a> Binder<'a> {
             return self.take_any(full_name, &arguments, &inside, &context);
         }
         // The condition is the last argument, unless a limit or an accuracy follows it.
-        let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll");
+        let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll" | "dcount");
         let (values, condition) = match (is_conditional, is_followed) {
             (false, _) => (arguments, None),
             (true, true) => {

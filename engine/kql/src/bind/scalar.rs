@@ -91,7 +91,7 @@ impl<'a> Binder<'a> {
         self.as_condition(typed, expr.span)
     }
 
-    fn as_condition(&mut self, typed: Typed, span: Span) -> Result<PlanExpr> {
+    pub(super) fn as_condition(&mut self, typed: Typed, span: Span) -> Result<PlanExpr> {
         match typed.kql_type {
             KqlType::Bool => Ok(typed.expr),
             KqlType::Dynamic => Ok(self.convert(typed, KqlType::Bool, span)?.expr),
