@@ -2,6 +2,7 @@
 //! rules for nulls and empty groups differ from SQL's, an expression around the aggregate makes the difference.
 
 mod arg_extreme;
+mod argument_types;
 mod build_schema;
 mod collection;
 pub(crate) mod percentiles;
@@ -39,6 +40,7 @@ use crate::nearest_name;
 use crate::plan::{Column, field_column, field_of, plain_key};
 use crate::span::Span;
 use crate::types::KqlType;
+use argument_types::orderable;
 use collection::Collection;
 pub(super) use series_bins::{SeriesBins, series_udaf};
 pub(super) use written::WrittenAggregate;
@@ -135,7 +137,7 @@ impl<'a> Binder<'a> {
             return self.take_any(full_name, &arguments, &inside, &context);
         }
         // The condition is the last argument, unless a limit or an accuracy follows it.
-        let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll");
+        let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll" | "dcount");
         let (values, condition) = match (is_conditional, is_followed) {
             (false, _) => (arguments, None),
             (true, true) => {
@@ -230,9 +232,7 @@ impl<'a> Binder<'a> {
                 }
             }
             "min" | "max" => {
-                if kql_type == KqlType::Dynamic {
-                    return fail(BindErrorCode::TypeMismatch, span, format!("`{name}` does not take dynamic values"));
-                }
+                orderable(name, kql_type, span)?;
                 let function = if name == "min" { min_udaf() } else { max_udaf() };
                 let extreme = self.call_aggregate(function, vec![value.expr.clone()], filter.clone(), context);
                 if kql_type == KqlType::Real {
@@ -243,6 +243,10 @@ impl<'a> Binder<'a> {
                     return Ok(Typed::new(extreme, kql_type));
                 }
                 Ok(Typed::new(never_null(extreme, kql_type), kql_type))
+            }
+            "count_distinct" if kql_type == KqlType::Dynamic => {
+                let message = format!("`{name}` does not take dynamic values; count those of tostring()");
+                fail(BindErrorCode::TypeMismatch, span, message)
             }
             "dcount" | "count_distinct" => {
                 let count = PlanExpr::AggregateFunction(AggregateFunction::new_udf(
@@ -279,6 +283,7 @@ impl<'a> Binder<'a> {
                 Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
             }
             "binary_all_and" | "binary_all_or" | "binary_all_xor" => {
+                let value = self.summable(value, span)?;
                 let value = self.convert(value, KqlType::Long, span)?;
                 let function = match name {
                     "binary_all_and" => bit_and_udaf(),
@@ -342,17 +347,6 @@ impl<'a> Binder<'a> {
         self.apply_operator(ScalarOperator::Binary(BinaryOperator::Divide), both, span)
     }
 
-    pub(super) fn summable(&mut self, value: Typed, span: Span) -> Result<Typed> {
-        match value.kql_type {
-            KqlType::Long | KqlType::Real | KqlType::Decimal | KqlType::TimeSpan | KqlType::DateTime => Ok(value),
-            KqlType::Int | KqlType::Bool => self.convert(value, KqlType::Long, span),
-            KqlType::Dynamic => self.convert(value, KqlType::Real, span),
-            other @ (KqlType::String | KqlType::Guid) => {
-                fail(BindErrorCode::TypeMismatch, span, format!("a {} cannot be added up", other.name()))
-            }
-        }
-    }
-
     fn collection_aggregate(
         &mut self,
         kind: Collection,
@@ -396,6 +390,7 @@ impl<'a> Binder<'a> {
             return invalid(context.span, format!("`{name}` needs an argument"));
         };
         let key_value = self.scalar(&key.expr, inside)?;
+        orderable(name, key_value.kql_type, context.span)?;
         let prefix = if name.ends_with("max") { "max" } else { "min" };
         let named_by = argument_name(&key.expr);
         // The old names prefix the columns with what they are by.

@@ -6,6 +6,7 @@
 //! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
 mod access;
+mod constant_arguments;
 mod graph_scope;
 mod instead;
 mod names;
@@ -34,7 +35,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
 pub(super) use graph_scope::{GraphScope, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
-pub(super) use instead::unsupported_name;
+pub(super) use instead::{is_refused, unsupported_name};
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scalar::joined_conditions;

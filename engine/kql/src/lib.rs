@@ -141,3 +141,11 @@ pub fn function_names() -> Vec<&'static str> {
     names.dedup();
     names
 }
+
+/// Returns the names of Kusto's plugins, in order, each with whether it is here.
+#[cfg(feature = "plan")]
+pub fn plugin_names() -> Vec<(&'static str, bool)> {
+    let mut names: Vec<(&'static str, bool)> = plan::plugins().collect();
+    names.sort_unstable();
+    names
+}

@@ -39,6 +39,7 @@ use crate::ast::{Name, Operator, OperatorKind, Property};
 use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid};
 use crate::span::Span;
 pub(crate) use columns::matches_wildcard;
+pub(crate) use evaluate::plugins;
 pub(super) use materialize::MaterializedPart;
 use operator_parameters::check_parameters;
 pub(super) use real_keys::plain_key;

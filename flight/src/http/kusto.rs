@@ -8,9 +8,11 @@ mod activity;
 mod body;
 mod commands;
 mod error;
+mod policies;
 mod request;
 mod schema;
 mod table;
+mod words;
 
 use axum::body::Body;
 use axum::middleware::from_fn;

@@ -289,6 +289,20 @@ async fn commands_list_the_catalog() {
     ] {
         assert_eq!(shown(command).await["Rows"], json!([]), "{command}");
     }
+    let plugins = shown(".show plugins | where PluginName in ('pivot', 'python') | sort by PluginName asc").await;
+    assert_eq!(plugins["Rows"], json!([["pivot", true], ["python", false]]));
+    let policy = json!(["RetentionPolicy", "[shop].[orders]", "null", "", "Table"]);
+    for command in [
+        ".show table orders policy retention",
+        ".show table shop.orders policy retention",
+        ".show table * policy retention",
+    ] {
+        assert_eq!(shown(command).await["Rows"], json!([policy]), "{command}");
+    }
+    let policies = shown(".show database shop policy caching | project PolicyName, EntityName").await;
+    assert_eq!(policies["Rows"], json!([["CachingPolicy", "[shop]"]]));
+    let absent = post(&server, "/v1/rest/mgmt", &json!({ "db": "shop", "csl": ".show table x policy update" })).await;
+    assert_eq!((absent.status, absent.header("x-querent-error-code")), (400, "table_not_found"), "{}", absent.text);
     assert_eq!(shown(".show cluster | project NodeId, IsAdmin").await["Rows"], json!([["Querent", true]]));
     assert_eq!(shown(".show running queries | where State != 'InProgress'").await["Rows"], json!([]));
     let refused = post(&server, "/v1/rest/mgmt", &json!({ "db": "shop", "csl": ".show operations" })).await;

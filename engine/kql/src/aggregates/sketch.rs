@@ -45,15 +45,12 @@ impl Binder<'_> {
                 (SketchKind::HyperLogLog(accuracy), vec![self.apply("pack_array", vec![value], span)?.expr])
             }
             "tdigest" => {
+                let value = self.summable(value, span)?;
                 let (kind, to) = match value.kql_type {
-                    KqlType::Bool | KqlType::Int | KqlType::Long => (DigestType::Long, KqlType::Long),
-                    KqlType::Real | KqlType::Decimal | KqlType::Dynamic => (DigestType::Real, KqlType::Real),
                     KqlType::DateTime => (DigestType::DateTime, KqlType::DateTime),
                     KqlType::TimeSpan => (DigestType::TimeSpan, KqlType::TimeSpan),
-                    other @ (KqlType::String | KqlType::Guid) => {
-                        let message = format!("`tdigest` does not take a {}", other.name());
-                        return fail(BindErrorCode::TypeMismatch, span, message);
-                    }
+                    KqlType::Real | KqlType::Decimal => (DigestType::Real, KqlType::Real),
+                    _ => (DigestType::Long, KqlType::Long),
                 };
                 let mut values = vec![self.convert(value, to, span)?.expr];
                 if let Some(weight) = parameter {

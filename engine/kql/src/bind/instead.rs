@@ -44,6 +44,11 @@ fn instead_of(name: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether Kusto's function or plugin of this name is refused, because there is something else to do here.
+pub(crate) fn is_refused(name: &str) -> bool {
+    instead_of(name).is_some()
+}
+
 /// Whether a function of Azure Monitor names data that is elsewhere.
 pub(super) fn is_other_place(name: &str) -> bool {
     matches!(name, "adx" | "app" | "arg" | "resource" | "workspace")

@@ -21,37 +21,6 @@ use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// The delimiters between the parts of a time format.
-const FORMAT_DELIMITERS: &str = " /-:,._[]";
-/// The parts of a datetime that `datetime_part` reads, and those that are added and counted.
-const DATETIME_PARTS: &[&str] = &[
-    "year",
-    "quarter",
-    "month",
-    "week_of_year",
-    "day",
-    "dayofyear",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "nanosecond",
-];
-const DATETIME_UNITS: &[&str] = &[
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "nanosecond",
-];
-
 impl<'a> Binder<'a> {
     /// Binds an expression that must be a value.
     pub(crate) fn scalar(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
@@ -122,11 +91,16 @@ impl<'a> Binder<'a> {
         self.as_condition(typed, expr.span)
     }
 
-    fn as_condition(&mut self, typed: Typed, span: Span) -> Result<PlanExpr> {
+    pub(super) fn as_condition(&mut self, typed: Typed, span: Span) -> Result<PlanExpr> {
         match typed.kql_type {
             KqlType::Bool => Ok(typed.expr),
-            KqlType::Dynamic | KqlType::Int | KqlType::Long => Ok(self.convert(typed, KqlType::Bool, span)?.expr),
-            other => fail(BindErrorCode::TypeMismatch, span, format!("expected a condition, found a {}", other.name())),
+            KqlType::Dynamic => Ok(self.convert(typed, KqlType::Bool, span)?.expr),
+            other => {
+                let message = format!("expected a condition, found a {}", other.name());
+                let error = BindError::new(BindErrorCode::TypeMismatch, span, message);
+                let hint = "compare the number with one, as `x != 0` does";
+                Err(if other.is_numeric() { error.with_hint(hint) } else { error }.into())
+            }
         }
     }
 
@@ -368,7 +342,11 @@ impl<'a> Binder<'a> {
         if name == "not"
             && let [condition] = arguments.as_slice()
         {
-            let condition = self.as_condition(condition.clone(), span)?;
+            // `not` alone takes numbers, as Kusto's engine does: of them only zero does not hold.
+            let condition = match condition.kql_type {
+                KqlType::Int | KqlType::Long => self.convert(condition.clone(), KqlType::Bool, span)?.expr,
+                _ => self.as_condition(condition.clone(), span)?,
+            };
             return Ok(Typed::new(PlanExpr::Not(Box::new(condition)), KqlType::Bool));
         }
         match (name, arguments.as_slice()) {
@@ -387,44 +365,6 @@ impl<'a> Binder<'a> {
             _ => {}
         }
         self.apply_at(name, arguments, call.function.span, span)
-    }
-
-    /// `assert(condition, message)`: a constant condition that must hold for the query to run.
-    fn asserted(&mut self, condition: &Typed, message: &Typed, span: Span) -> Result<Typed> {
-        match (constant_of(&condition.expr)?, constant_of(&message.expr)?) {
-            (Some(ScalarValue::Boolean(Some(true))), _) => Ok(Typed::new(lit(true), KqlType::Bool)),
-            (Some(ScalarValue::Boolean(_)), message) if text_of(message.as_ref()).is_some() => {
-                invalid(span, format!("assert: {}", text_of(message.as_ref()).unwrap_or_default()))
-            }
-            _ => invalid(span, "`assert` takes a constant condition and a constant text"),
-        }
-    }
-
-    /// Checks that a constant format has only parts and delimiters that Kusto has.
-    fn check_format(&mut self, function: &str, format: &Typed, span: Span) -> Result<()> {
-        let parts = if function == "format_datetime" { "dfFhHmMsty" } else { "dfFhHms" };
-        let format = constant_of(&format.expr)?;
-        let Some(format) = text_of(format.as_ref()) else { return Ok(()) };
-        match format.chars().find(|char| !parts.contains(*char) && !FORMAT_DELIMITERS.contains(*char)) {
-            Some(other) => invalid(span, format!("`{other}` is no part of a format")),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks that a constant part of a datetime is one.
-    fn check_part(&mut self, function: &str, part: &Typed, span: Span) -> Result<()> {
-        let is_read = matches!(function, "datetime_part" | "datepart");
-        self.check_word(part, if is_read { DATETIME_PARTS } else { DATETIME_UNITS }, span)
-    }
-
-    /// Checks that a constant text is one of these words, in any case.
-    fn check_word(&mut self, word: &Typed, words: &[&str], span: Span) -> Result<()> {
-        let word = constant_of(&word.expr)?;
-        let Some(word) = text_of(word.as_ref()) else { return Ok(()) };
-        if words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
-            return Ok(());
-        }
-        invalid(span, format!("`{word}` is none of: {}", words.join(", ")))
     }
 
     /// Binds the arguments of a call of a built-in function.

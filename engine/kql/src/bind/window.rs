@@ -61,7 +61,13 @@ impl<'a> Binder<'a> {
     fn row_number(&mut self, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
         let mut arguments = arguments.into_iter();
         let start = match arguments.next() {
-            Some(start) => self.convert(start, KqlType::Long, span)?.expr,
+            Some(start) if matches!(start.kql_type, KqlType::Int | KqlType::Long | KqlType::Dynamic) => {
+                self.convert(start, KqlType::Long, span)?.expr
+            }
+            Some(other) => {
+                let message = format!("`row_number` starts at a whole number, not at a {}", other.kql_type.name());
+                return fail(BindErrorCode::TypeMismatch, span, message);
+            }
             None => lit(1_i64),
         };
         let group = self.restarts(arguments.next(), span, windows)?;
@@ -185,8 +191,18 @@ impl<'a> Binder<'a> {
         }
         let kql_type = value.kql_type;
         let distance = if kql_type == KqlType::Long { KqlType::Long } else { KqlType::TimeSpan };
+        let is_distance = |given: &Typed| match given.kql_type {
+            KqlType::Int | KqlType::Long => distance == KqlType::Long,
+            KqlType::TimeSpan => distance == KqlType::TimeSpan,
+            other => other == KqlType::Dynamic,
+        };
+        if let Some(other) = [&from_first, &from_previous].into_iter().find(|given| !is_distance(given)) {
+            let (wanted, found) = (distance.name(), other.kql_type.name());
+            let message = format!("a distance of `row_window_session` is a {wanted} here, not a {found}");
+            return fail(BindErrorCode::TypeMismatch, span, message);
+        }
         let restart = match arguments.next() {
-            Some(restart) => self.convert(restart, KqlType::Bool, span)?.expr,
+            Some(restart) => self.as_condition(restart, span)?,
             None => lit(false),
         };
         let arguments = vec![
@@ -209,8 +225,8 @@ impl<'a> Binder<'a> {
             let number = self.window(number, Vec::new(), None, WindowFrame::new(None), windows);
             *windows.numbers.borrow_mut() = field_of(&number).map(str::to_owned);
         }
-        let restart = self.convert(restart, KqlType::Bool, span)?;
-        let counted = when(restart.expr, lit(1_i64)).otherwise(lit(0_i64))?;
+        let restart = self.as_condition(restart, span)?;
+        let counted = when(restart, lit(1_i64)).otherwise(lit(0_i64))?;
         let group =
             self.window(WindowFunctionDefinition::AggregateUDF(sum_udaf()), vec![counted], None, up_to_here(), windows);
         Ok(Some(group))

@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("arraylength", "j", LONG, array_length),
     entry("array_concat", "j*", DYNAMIC, array_concat),
     entry("array_slice", "jii", DYNAMIC, array_slice),
-    entry("array_split", "jx", DYNAMIC, array_split),
+    entry("array_split", "jx", Returns::By(split_type), array_split),
     entry("array_sum", "j", REAL, array_sum),
     entry("array_index_of", "jx?iii", LONG, array_index_of),
     entry("array_iff", "jxx", DYNAMIC, array_iff),
@@ -77,6 +77,14 @@ fn array_slice(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let count = usize::try_from(end.saturating_sub(start).saturating_add(1)).unwrap_or(0);
         Ok(elements.into_iter().skip(start as usize).take(count).collect::<Vec<_>>().into())
     })
+}
+
+/// Checks where an array is split: at a place, or at the places in an array.
+fn split_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match types.get(1) {
+        Some(KqlType::Int | KqlType::Long | KqlType::Dynamic) => Ok(KqlType::Dynamic),
+        _ => Err("argument 2 of array_split() must be a whole number, or an array of them".to_owned()),
+    }
 }
 
 /// Splits at one position or several.

@@ -49,7 +49,7 @@ fn chosen_type(values: &[KqlType]) -> Option<KqlType> {
 }
 
 fn is_condition(kql_type: KqlType) -> bool {
-    matches!(kql_type, KqlType::Bool | KqlType::Int | KqlType::Long | KqlType::Dynamic)
+    matches!(kql_type, KqlType::Bool | KqlType::Dynamic)
 }
 
 fn choose(arguments: &FunctionArguments) -> Result<ArrayRef> {

@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("now", "?d", DATETIME, now),
     entry("ago", "d", DATETIME, ago),
     entry("make_datetime", "x?nnnnn", Returns::By(datetime_of_parts), make_datetime),
-    entry("make_timespan", "x?nnn", Returns::Is(KqlType::TimeSpan), make_timespan),
+    entry("make_timespan", "x?nnn", Returns::By(timespan_of_parts), make_timespan),
     entry("unixtime_seconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e7)),
     entry("unixtime_milliseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e4)),
     entry("unixtime_microseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e1)),
@@ -70,6 +70,16 @@ fn make_datetime(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let seconds = seconds.as_ref().map_or(Some(0.0), |seconds| seconds.get(row))?;
         date_ticks(date)?.checked_add(clock(part(3, 0)?, part(4, 0)?, seconds)?)
     })
+}
+
+/// Checks the parts of a timespan: one value is converted, several are numbers.
+fn timespan_of_parts(arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match arguments {
+        [first, _, ..] if !first.is_numeric() && *first != KqlType::Dynamic => {
+            Err(format!("argument 1 of make_timespan() must be a number, not {}", first.name()))
+        }
+        _ => Ok(KqlType::TimeSpan),
+    }
 }
 
 /// Takes days, hours, minutes and seconds; with fewer than four arguments, hours come first.

@@ -47,7 +47,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("base64_decode_toarray", "w", DYNAMIC, base64_to_array),
     entry("base64_encode_fromarray", "j", STRING, base64_from_array),
     entry("base64_decode_toguid", "w", GUID, base64_to_guid),
-    entry("base64_encode_fromguid", "x", STRING, base64_from_guid),
+    entry("base64_encode_fromguid", "g", STRING, base64_from_guid),
     entry("hash_md5", "x", STRING, digest::<Md5>),
     entry("hash_sha1", "x", STRING, digest::<Sha1>),
     entry("hash_sha256", "x", STRING, digest::<Sha256>),

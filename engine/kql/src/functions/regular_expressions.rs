@@ -17,8 +17,8 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("extract", "wiw", STRING, extract),
-    entry("extract_all", "wx?w", DYNAMIC, extract_all),
-    entry("extractall", "wx?w", DYNAMIC, extract_all),
+    entry("extract_all", "wx?w", Returns::By(groups_type), extract_all),
+    entry("extractall", "wx?w", Returns::By(groups_type), extract_all),
     entry("replace_regex", "www", STRING, replace_regex),
     entry("replace", "www", STRING, replace),
     entry("countof", "ww?w", LONG, countof),
@@ -54,6 +54,15 @@ fn extract(arguments: &FunctionArguments) -> Result<ArrayRef> {
         text.push_str(found.map_or("", |found| found.as_str()));
         Ok(())
     })
+}
+
+/// Checks which groups are asked for: an array of their numbers or names, before the text.
+fn groups_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match types {
+        [_, KqlType::String | KqlType::Dynamic] | [_, KqlType::Dynamic, _] => Ok(KqlType::Dynamic),
+        [_, other] => Err(format!("argument 2 of extract_all() must be a string, not {}", other.name())),
+        _ => Err("argument 2 of extract_all() must be an array of groups".to_owned()),
+    }
 }
 
 /// Returns all matches: the strings of one group, or an array for each match with several groups. The second of three

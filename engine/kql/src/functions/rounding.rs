@@ -12,7 +12,7 @@ use crate::values::{MAX_DATETIME_TICKS, decimal_ceiling, decimal_floor, decimal_
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bin", "xx", Returns::By(bin_type), bin),
     entry("floor", "xx", Returns::By(bin_type), bin),
-    entry("bin_at", "xxx", Returns::By(bin_type), bin_at),
+    entry("bin_at", "xxx", Returns::By(bin_at_type), bin_at),
     entry("ceiling", "n", Returns::By(rounded_type), ceiling),
     entry("round", "n?i", Returns::By(rounded_type), round),
 ];
@@ -28,6 +28,19 @@ fn bin_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
         (Some(Int | Long | Real | Dynamic), Some(Int | Long | Real | Dynamic)) => Ok(Real),
         (Some(Dynamic), Some(TimeSpan)) => Ok(DateTime),
         _ => Err("bin() takes a number, a datetime or a timespan, and a width of the same kind".to_owned()),
+    }
+}
+
+/// The start of a bin is of the kind of the value; the widest of the three numbers is the result's type.
+fn bin_at_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    use KqlType::{Bool, DateTime, Decimal, Dynamic, Int, Long, Real, TimeSpan};
+    let returns = bin_type(types)?;
+    match (returns, types.get(2)) {
+        (DateTime, Some(DateTime | Dynamic)) | (TimeSpan, Some(TimeSpan | Dynamic)) => Ok(returns),
+        (Long | Real, Some(Decimal)) => Ok(Decimal),
+        (Long, Some(Real | Dynamic)) => Ok(Real),
+        (Long | Real | Decimal, Some(Int | Long | Real | Decimal | Bool | Dynamic)) => Ok(returns),
+        _ => Err("bin_at() takes the start of a bin of the same kind as the value".to_owned()),
     }
 }
 

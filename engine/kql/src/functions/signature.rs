@@ -1,7 +1,7 @@
 //! The parameters and results of functions. Parameters are a string with a letter for each:
 //!
 //! `x` any value · `s` a string, or a value that has a string form · `w` a string only · `n` a number · `i` an
-//! integer · `b` a bool · `t` a datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one
+//! integer · `b` a bool · `t` a datetime · `d` a timespan · `g` a guid · `j` dynamic. A bool is a number, too. Parameters after `?` are optional, and the one
 //! before `*` may be repeated. A dynamic value is converted to whatever type is expected.
 
 use arrow::array::ArrayRef;
@@ -79,7 +79,11 @@ pub(super) fn check_arguments(name: &str, parameters: &str, arguments: &[KqlType
         let letter = letters.get(index).or(letters.last()).copied().unwrap_or('x');
         if !accepts(letter, *argument) {
             let (number, wanted, found) = (index + 1, wanted(letter), argument.name());
-            let advice = if letter == 'w' { ", as tostring() makes it" } else { "" };
+            let advice = match letter {
+                'w' => ", as tostring() makes it",
+                'i' => ", as tolong() makes it",
+                _ => "",
+            };
             return Err(format!("argument {number} of {name}() must be {wanted}{advice}, not {found}"));
         }
     }
@@ -101,7 +105,8 @@ fn accepts(letter: char, argument: KqlType) -> bool {
     }
     match letter {
         'n' => argument.is_numeric() || argument == KqlType::Bool,
-        'i' => matches!(argument, KqlType::Int | KqlType::Long | KqlType::Bool | KqlType::Real | KqlType::Decimal),
+        'i' => matches!(argument, KqlType::Int | KqlType::Long | KqlType::Bool),
+        'g' => argument == KqlType::Guid,
         'b' => argument == KqlType::Bool || argument.is_numeric(),
         't' => argument == KqlType::DateTime,
         'd' => argument == KqlType::TimeSpan,
@@ -118,6 +123,7 @@ fn wanted(letter: char) -> &'static str {
         'b' => "a bool",
         't' => "a datetime",
         'd' => "a timespan",
+        'g' => "a guid",
         'w' => "a string",
         'j' => "dynamic",
         _ => "a value",

@@ -21,7 +21,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("strlen", "w", LONG, strlen),
     entry("string_size", "w", LONG, string_size),
     entry("strcat", "x*", STRING, strcat),
-    entry("strcat_delim", "sx*", STRING, strcat_delim),
+    entry("strcat_delim", "sxx*", STRING, strcat_delim),
     entry("strcat_array", "js", STRING, strcat_array),
     entry("array_strcat", "js", STRING, strcat_array),
     entry("strrep", "xi?s", STRING, strrep),

@@ -23,7 +23,7 @@ use crate::aggregates;
 use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr, PluginSchema};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
-    invalid, text_literal, text_of, unsupported_name,
+    invalid, is_refused, text_literal, text_of, unsupported_name,
 };
 use crate::functions::ScalarOperator;
 use crate::span::Span;
@@ -68,6 +68,11 @@ const ALONE: &[&str] = &[
 ];
 
 const KNOWN: &str = include_str!("../bind/known_plugins.txt");
+
+/// Returns the names of Kusto's plugins, and whether each is here.
+pub(crate) fn plugins() -> impl Iterator<Item = (&'static str, bool)> {
+    KNOWN.lines().chain(["schema_merge"]).map(|name| (name, !is_refused(name)))
+}
 
 impl<'a> Binder<'a> {
     pub(super) fn evaluate(

@@ -2,12 +2,14 @@
 //! Their columns are those that Kusto documents, and what there is none of here is a table without rows.
 
 use querent_catalog::Principal;
-use querent_engine::kql::{KqlType, behind_comments};
+use querent_engine::kql::{KqlType, behind_comments, plugin_names};
 use serde_json::{Value, json};
 
 use super::activity;
+use super::policies::PolicyCommand;
 use super::schema::{self, DatabaseColumns};
 use super::table::{CommandTable, TEXT};
+use super::words::{CommandOption, Word, split, split_options};
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
@@ -53,6 +55,10 @@ enum ShowTarget {
     Absent(AbsentEntity),
     /// A stored function, of which there is none.
     Function(String),
+    /// Kusto's plugins, and which of them are here.
+    Plugins,
+    /// Policies of Kusto's kinds, none of which is set.
+    Policy(PolicyCommand),
     /// Mappings of a table, of which there is none.
     TableMappings(String),
     /// What the engine answers: the plan of a query, and graph models.
@@ -143,15 +149,20 @@ impl ShowCommand {
             [".show", "continuous-exports"] => ShowTarget::Absent(AbsentEntity::ContinuousExports),
             [".show", "external", "tables"] => ShowTarget::ExternalTables,
             [".show", "cluster"] => ShowTarget::Cluster,
+            [".show", "plugins"] => ShowTarget::Plugins,
             [".show", "running", "queries"] => ShowTarget::RunningQueries(activity::WhoseQueries::Own),
             [".show", "running", "queries", "by", "*"] => ShowTarget::RunningQueries(activity::WhoseQueries::All),
             [".show", "running", "queries", "by", "user", _] => {
                 ShowTarget::RunningQueries(activity::WhoseQueries::Of(name(5)))
             }
-            _ => match schema_command(&lower, &words, &options).or_else(|| databases_command(&lower, &words)) {
-                Some(what) => what,
-                None => return Err(not_supported(text, &lower)),
-            },
+            _ => {
+                let of_databases = || databases_command(&lower, &words);
+                let of_policies = || PolicyCommand::parse(&lower, &words).map(ShowTarget::Policy);
+                match schema_command(&lower, &words, &options).or_else(of_databases).or_else(of_policies) {
+                    Some(what) => what,
+                    None => return Err(not_supported(text, &lower)),
+                }
+            }
         };
         if let Some(option) = options.iter().find(|option| !what.takes_option(&option.name)) {
             let message = format!("the command `{}` takes no option `{}`", text.trim(), option.name);
@@ -205,6 +216,8 @@ impl ShowCommand {
             ShowTarget::ExternalTables => schema::external_tables(catalog, who, in_use).await,
             ShowTarget::Cluster => Ok(activity::cluster(state)),
             ShowTarget::RunningQueries(whose) => Ok(activity::running_queries(state, who, whose)),
+            ShowTarget::Plugins => Ok(plugins()),
+            ShowTarget::Policy(policy) => policy.run(catalog, who, in_use).await,
             ShowTarget::Absent(entity) => Ok(entity.listing()),
             ShowTarget::Function(function) => {
                 let message = format!("there is no stored function `{function}`");
@@ -386,7 +399,8 @@ fn not_supported(text: &str, lower: &[&str]) -> ApiError {
         [".show", .., "extents"] | [".show", _, _, "extents", ..] => {
             "rows are in Parquet files here, which have no extents"
         }
-        [".show", .., "policy", _] => "there are no policies of Kusto's kinds here",
+        [".show", .., "policy", "row_level_security"] => "SHOW ROW POLICIES shows the policies of rows here",
+        [".show", .., "policy", _] => "Kusto has no such policy of tables, databases and clusters",
         [".get", ..] => "rows are written with SQL, POST /v1/import or Flight SQL; there is no ingestion service",
         [".create" | ".create-or-alter" | ".create-merge" | ".alter" | ".drop", "function" | "functions", ..] => {
             "functions are not stored; define them before the query, as `let f = (x:long) { x + 1 };`"
@@ -402,11 +416,16 @@ fn not_supported(text: &str, lower: &[&str]) -> ApiError {
         | [".drop" | ".delete" | ".rename" | ".clear", ..] => "tables are made, filled and dropped with SQL",
         _ => {
             ".show databases [entities], tables [details], external tables, functions, version, cluster, running \
-             queries, queryplan, graph_models, schema [as json], database D schema [as json | as csl script], table T \
+             queries, queryplan, graph_models, plugins, table T policy P, schema [as json], database D schema [as json | as csl script], table T \
              schema as json and table T cslschema, .create-or-alter graph_model and .drop graph_model are"
         }
     };
     ApiError::new(ErrorCode::KqlNotSupported, message).with_hint(hint)
+}
+
+fn plugins() -> CommandTable {
+    let rows = plugin_names().into_iter().map(|(name, is_here)| vec![json!(name), json!(is_here)]);
+    CommandTable { columns: vec![("PluginName", TEXT), ("IsEnabled", KqlType::Bool)], rows: rows.collect() }
 }
 
 fn version() -> CommandTable {
@@ -420,87 +439,6 @@ fn version() -> CommandTable {
         ],
         rows: vec![vec![json!(version), Value::Null, json!("Engine"), json!(format!("Querent {version}"))]],
     }
-}
-
-/// `Name = true` behind `with`.
-struct CommandOption {
-    /// In lower case.
-    name: String,
-    is_on: bool,
-}
-
-/// Takes the options at the end of a command from its words.
-fn split_options(mut words: Vec<Word>) -> (Vec<Word>, Vec<CommandOption>) {
-    let opens = |words: &[Word], at: usize| {
-        words.get(at).is_some_and(|word| word.lower() == "with")
-            && words.get(at + 1).is_some_and(|word| word.text == "(")
-    };
-    let Some(at) = (0..words.len()).rev().find(|at| opens(&words, *at)) else {
-        return (words, Vec::new());
-    };
-    if words.last().is_none_or(|word| word.text != ")") {
-        return (words, Vec::new());
-    }
-    let within: Vec<String> = words.split_off(at).into_iter().skip(2).map(|word| word.text).collect();
-    let within = within.concat();
-    let options = within.trim_end_matches(')').split(',').filter(|option| !option.is_empty());
-    let options = options.map(|option| {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        CommandOption { name: name.trim().to_lowercase(), is_on: value.trim().eq_ignore_ascii_case("true") }
-    });
-    (words, options.collect())
-}
-
-/// A word of a command, or a quoted name.
-struct Word {
-    text: String,
-    is_quoted: bool,
-}
-
-impl Word {
-    /// Returns the word for comparison with keywords, which a quoted name never equals.
-    fn lower(&self) -> String {
-        if self.is_quoted { "\0name".to_owned() } else { self.text.to_ascii_lowercase() }
-    }
-}
-
-/// Splits a text into the words up to the first `|` and what begins with it.
-fn split(text: &str) -> (Vec<Word>, Option<String>) {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut rest = text.trim().trim_end_matches(';');
-    let end = |word: &mut String, words: &mut Vec<Word>| {
-        if !word.is_empty() {
-            words.push(Word { text: std::mem::take(word), is_quoted: false });
-        }
-    };
-    while let Some(char) = rest.chars().next() {
-        let after = &rest[char.len_utf8()..];
-        match char {
-            '|' => {
-                end(&mut word, &mut words);
-                return (words, Some(rest.to_owned()));
-            }
-            '\'' | '"' => {
-                end(&mut word, &mut words);
-                let (name, after) = after.split_once(char).unwrap_or((after, ""));
-                words.push(Word { text: name.to_owned(), is_quoted: true });
-                rest = after;
-                continue;
-            }
-            // Brackets only enclose a quoted name.
-            '[' | ']' => end(&mut word, &mut words),
-            '(' | ')' | ',' => {
-                end(&mut word, &mut words);
-                words.push(Word { text: char.to_string(), is_quoted: false });
-            }
-            char if char.is_whitespace() => end(&mut word, &mut words),
-            char => word.push(char),
-        }
-        rest = after;
-    }
-    end(&mut word, &mut words);
-    (words, None)
 }
 
 #[cfg(test)]
@@ -557,6 +495,7 @@ mod tests {
             (".show table T ingestion csv mappings", ShowTarget::TableMappings("T".into())),
             (".show running queries by *", ShowTarget::RunningQueries(activity::WhoseQueries::All)),
             (".show materialized-views", ShowTarget::Absent(AbsentEntity::MaterializedViews)),
+            (".show plugins", ShowTarget::Plugins),
         ] {
             assert_eq!(parsed(text), Some((show, None)), "{text}");
         }
@@ -580,6 +519,8 @@ mod tests {
             (".show operations | take 1", "no operations"),
             (".show database D principals", "grants"),
             (".get ingestion resources", "no ingestion service"),
+            (".show table T policy row_level_security", "ROW POLICIES"),
+            (".show table T policy nothing", "no such policy"),
             (".create-or-alter function f() { print 1 }", "let f"),
             (".create graph_model G {}", ".create-or-alter graph_model"),
         ] {
