@@ -23,9 +23,9 @@ pub(in crate::http) struct RefusedParameter(pub(in crate::http) String);
 pub(in crate::http) struct TakenBodies(&'static [Media]);
 
 impl TakenBodies {
-    /// Returns the names of their fields.
-    pub(in crate::http) fn field_names(self) -> impl Iterator<Item = &'static str> + Clone {
-        self.0.iter().flat_map(|media| media.fields).map(|field| field.name)
+    /// Returns their fields.
+    pub(in crate::http) fn fields(self) -> impl Iterator<Item = &'static Field> + Clone {
+        self.0.iter().flat_map(|media| media.fields)
     }
 }
 
