@@ -104,6 +104,9 @@ async fn models_are_paged_for_anthropics_clients() {
         (format!("?after_id={}", ids[1]), &ids[2..], false),
         (format!("?before_id={}", ids[1]), &ids[..1], false),
         ("?limit=1000&beta=true".to_owned(), &ids[..], false),
+        ("?lifecycle[]=active".to_owned(), &ids[..], false),
+        ("?lifecycle%5B%5D=retired&lifecycle%5B%5D=active".to_owned(), &ids[..], false),
+        ("?lifecycle[]=deprecated&lifecycle[]=retired".to_owned(), &ids[..0], false),
     ] {
         let found = page(&query).await.json();
         let names: Vec<&Value> = found["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
@@ -114,12 +117,25 @@ async fn models_are_paged_for_anthropics_clients() {
             (listed.first().copied(), listed.last().copied())
         );
     }
-    for query in
-        ["?limit=0", "?limit=1001", "?limit=x", "?after_id=nothing", "?after_id=querent&before_id=querent", "?zzz=1"]
-    {
+    for query in [
+        "?limit=0",
+        "?limit=1001",
+        "?limit=x",
+        "?after_id=nothing",
+        "?after_id=querent&before_id=querent",
+        "?lifecycle[]=new",
+        "?zzz=1",
+    ] {
         let reply = page(query).await;
         refused_by_anthropic(&reply, query);
     }
+    let elsewhere = server.get("/v1/models?lifecycle[]=active", ANN).await;
+    assert_eq!(
+        (elsewhere.status, &elsewhere.json()["error"]["param"]),
+        (400, &json!("lifecycle")),
+        "{}",
+        elsewhere.text
+    );
 }
 
 /// Reference: <https://platform.claude.com/docs/en/api/versioning> and `beta-headers`.
