@@ -265,7 +265,7 @@ fn check_items(input: &Value, name: &str) -> Result<(), WrongField> {
     for (index, item) in items.iter().enumerate() {
         let at = if input.is_array() { format!("{name}[{index}]") } else { name.to_owned() };
         match item.get("role") {
-            Some(_) => check_message(item, &at, KSADK_MESSAGE, OPENAI_PARTS)?,
+            Some(_) => check_message(item, &at, KSADK_MESSAGE, &OPENAI_PARTS)?,
             None => check_item(item, &at)?,
         }
     }

@@ -110,7 +110,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     for (index, message) in messages.iter().enumerate() {
         let at = format!("messages[{index}]");
         read_message(message, &at, &mut items)?;
-        check_message(message, &at, ANTHROPIC_MESSAGE, ANTHROPIC_PARTS)?;
+        check_message(message, &at, ANTHROPIC_MESSAGE, &ANTHROPIC_PARTS)?;
     }
     let max_tokens = positive(fields, "max_tokens")?;
     if max_tokens.is_none() && !is_count {
@@ -161,7 +161,7 @@ fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> 
     let system = fields.get("system").unwrap_or(&Value::Null);
     let parts = parse_content(system, "system").map_err(|error| BadRequest::invalid("system", error.message))?;
     if let Value::Array(list) = system {
-        check_parts(list, "system", ANTHROPIC_PARTS)?;
+        check_parts(list, "system", ANTHROPIC_PARTS.written)?;
     }
     if parts.iter().any(|part| !matches!(part, InputContent::Text(_))) {
         return Err(BadRequest::invalid("system", "`system` takes text only; send other blocks with a message"));
