@@ -285,6 +285,31 @@ async fn calls_and_results_of_messages_are_read_or_refused() {
         let reply = server.post("/v1/messages", &messages(list.clone()), ANN).await;
         refused_by_anthropic(&reply, &list.to_string());
     }
+    for (path, body, param) in [
+        (
+            "/v1/chat/completions",
+            json!({ "messages": [{ "role": "user" }, { "role": "user", "content": "thanks" }] }),
+            "messages[0].content",
+        ),
+        (
+            "/v1/responses",
+            json!({ "input": [{ "role": "user", "content": null }, { "role": "user", "content": "thanks" }] }),
+            "input[0].content",
+        ),
+        (
+            "/v1/responses",
+            json!({ "input": [{ "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "status": "zzz" }] }),
+            "input[0].status",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({ "messages": [{ "role": "user", "content": "thanks" }], "prediction": { "type": "content", "content": 7 } }),
+            "prediction.content",
+        ),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{body}: {}", reply.text);
+    }
     let alone = json!({ "messages": [{ "role": "assistant", "content": "I am here." }] });
     let reply = server.post("/v1/chat/completions", &alone, ANN).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("empty_question")), "{}", reply.text);
