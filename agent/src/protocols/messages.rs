@@ -307,6 +307,12 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
     if let Some(context) = block["context"].as_str().filter(|context| !context.trim().is_empty()) {
         about.push(format!("About this document: {context}"));
     }
+    let media_type = &source["media_type"];
+    if source["type"] == "text" && !media_type.is_null() && media_type != "text/plain" {
+        let message =
+            format!("the text of a document of `{param}` is of the `media_type` text/plain, not {media_type}");
+        return Err(BadRequest::invalid(&param, message));
+    }
     let document = match source["type"].as_str() {
         Some("text") => json!({ "type": "input_text", "text": source["data"] }),
         Some("base64") => json!({ "type": "input_file", "filename": name, "file_data": format!(

@@ -93,6 +93,15 @@ async fn messages_are_refused_in_anthropics_words() {
         ),
         (with("diagnostics", json!({ "zzz": 1 })), "diagnostics.zzz"),
         (
+            with(
+                "messages",
+                said(
+                    json!({ "type": "document", "source": { "type": "text", "data": "x", "media_type": "text/html" } }),
+                ),
+            ),
+            "media_type",
+        ),
+        (
             with("messages", json!([{ "role": "assistant", "content": [{ "type": "thinking", "thinking": 7 }] }])),
             "messages[0].content[0].thinking",
         ),
