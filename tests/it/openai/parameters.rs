@@ -138,6 +138,52 @@ async fn models_are_paged_for_anthropics_clients() {
     );
 }
 
+/// OpenAI's server refuses other types by this status, as those of the other protocols do.
+#[tokio::test]
+async fn bodies_that_say_to_be_no_json_are_refused() {
+    let server = serve().await;
+    let said = json!([{ "role": "user", "content": "thanks" }]);
+    let message =
+        json!({ "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "thanks" }] });
+    for (path, body, place) in [
+        ("/v1/responses", json!({ "input": "thanks" }), "/error/message"),
+        ("/v1/chat/completions", json!({ "messages": said }), "/error/message"),
+        ("/v1/messages", json!({ "model": "m", "max_tokens": 50, "messages": said }), "/error/message"),
+        (
+            "/ag-ui",
+            json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "thanks" }] }),
+            "/error/message",
+        ),
+        (
+            "/a2a",
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": message } }),
+            "/error/message",
+        ),
+        (
+            "/run",
+            json!({ "appName": "a", "userId": "u", "newMessage": { "parts": [{ "text": "thanks" }] } }),
+            "/detail",
+        ),
+        ("/agentengine/api/v1/RunAgent", json!({ "AgentId": "a", "Messages": said }), "/Message"),
+        ("/v1/agent/ask", json!({ "question": "thanks" }), "/error"),
+    ] {
+        let send = async |kind: &'static str| {
+            let request = server.http.post(server.url(path)).header("content-type", kind);
+            server.send(request.body(body.to_string()), ANN).await
+        };
+        for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+            let reply = send(kind).await;
+            assert_eq!(reply.status, 415, "{path} {kind}: {}", reply.text);
+            let said = reply.json();
+            let said = said.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            assert!(said.contains("application/json"), "{path}: {}", reply.text);
+        }
+        assert_eq!(send("application/json; charset=utf-8").await.status, 200, "{path}");
+        let silent = server.send(server.http.post(server.url(path)).body(body.to_string()), ANN).await;
+        assert_eq!(silent.status, 200, "{path}: {}", silent.text);
+    }
+}
+
 /// Reference: <https://platform.claude.com/docs/en/api/versioning> and `beta-headers`.
 #[tokio::test]
 async fn headers_of_anthropics_clients_are_versions_and_betas() {
