@@ -2163,6 +2163,8 @@ export interface GetModelsInput {
   after_id?: string;
   /** with `anthropic-version`: the first model of the page behind */
   before_id?: string;
+  /** with `anthropic-version`: models of these stages */
+  lifecycle?: ("active" | "deprecated" | "retired")[];
   /** of Anthropic's clients; it has no effect */
   beta?: boolean;
 }

@@ -507,7 +507,7 @@ export class QuerentClient {
   }
 
   getModels(input = {}, options = {}) {
-    return this.#json("/v1/models", "GET", false, ["limit","after_id","before_id","beta"], [], input, options);
+    return this.#json("/v1/models", "GET", false, ["limit","after_id","before_id","lifecycle","beta"], [], input, options);
   }
 
   getModelsId(input = {}, options = {}) {

@@ -113,6 +113,29 @@ async fn a_run_in_the_background_is_followed() {
             assert_eq!(refused.status, status, "{name} {field}: {}", refused.text);
         }
     }
+    // The bounds of KsADK's own server, and types of events that it has.
+    for (action_name, field, value) in [
+        ("ListSessionEvents", "EventTypes", json!(["tool_calls"])),
+        ("ListSessionEvents", "Limit", json!(0)),
+        ("ListSessionEvents", "Limit", json!(2_001)),
+        ("ListSessionEvents", "Offset", json!(-1)),
+        ("ListSessionEvents", "BeforeSeqId", json!(0)),
+        ("ListSessionEvents", "AfterSeqId", json!("1")),
+        ("ListSessionMessages", "EventTypes", json!("message")),
+        ("ListSessionMessages", "Limit", json!(201)),
+        ("ListSessionMessages", "IncludeReasoning", json!("yes")),
+        ("ListSessionMessages", "CursorSource", json!(7)),
+    ] {
+        let refused = action(&server, action_name, &json!({ "SessionId": "s1", field: value })).await;
+        assert_eq!(refused.status, 422, "{action_name} {field}: {}", refused.text);
+        assert_eq!(refused.json()["error"]["param"], field, "{}", refused.text);
+    }
+    for (field, value) in [("Page", json!(0)), ("PageSize", json!(1_001)), ("PageSize", json!("many"))] {
+        let refused = action(&server, "ListSessions", &json!({ "AgentId": "querent", field: value })).await;
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (422, &json!(field)), "{}", refused.text);
+    }
+    let elsewhere = json!({ "SessionId": "s1", "EventTypes": ["run_checkpoint", "item.completed"] });
+    assert_eq!(data_of(&server, "ListSessionEvents", elsewhere).await["Total"], 0);
     let said = data_of(&server, "ListSessionMessages", json!({ "SessionId": "s1" })).await;
     let texts: Vec<&Value> = said["Messages"].as_array().unwrap().iter().map(|message| &message["Content"]).collect();
     assert_eq!(texts, ["tools", "Let me look.", "It is 1."]);

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldValues, WrongField, check_members, check_names, check_value};
+use super::fields::{FieldValues, WrongField, check_known_members, check_members, check_names, check_value};
 use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::message_fields::MemberField;
@@ -50,6 +50,14 @@ const FIELDS: [&str; 24] = [
     "modelMetadata",
 ];
 
+/// The fields without effect, in both spellings, and the values that they take.
+const WITHOUT_EFFECT: [(&str, &str, FieldValues); 4] = [
+    ("functionCallEventId", "function_call_event_id", FieldValues::Text),
+    ("customMetadata", "custom_metadata", FieldValues::Object),
+    ("serviceTier", "service_tier", FieldValues::Text),
+    ("modelMetadata", "modelMetadata", FieldValues::Object),
+];
+
 /// A request of this protocol.
 #[derive(Debug, Clone)]
 pub struct AdkRequest {
@@ -86,6 +94,11 @@ pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
     };
     check_names(fields, "", FIELDS).map_err(|field| wrong(&field.at, field.message))?;
     check_spellings(fields)?;
+    for (camel, snake, values) in WITHOUT_EFFECT {
+        if let Some(value) = field(fields, camel, snake) {
+            check_value(camel, values, "leave it out", value).map_err(|field| wrong(&field.at, field.message))?;
+        }
+    }
     let text = |camel: &str, snake: &str| name_of(field(fields, camel, snake), camel);
     let required = |name: Option<String>, at: &str| name.ok_or_else(|| missing(at));
     let message = field(fields, "newMessage", "new_message").ok_or_else(|| missing("newMessage"))?;
@@ -190,6 +203,14 @@ const PART: [&str; 12] = [
     "video_metadata",
 ];
 
+const SAID_OF_PARTS: &[MemberField] = &[
+    ("thought", FieldValues::Flag),
+    ("thoughtSignature", FieldValues::Text),
+    ("thought_signature", FieldValues::Text),
+    ("videoMetadata", FieldValues::Object),
+    ("video_metadata", FieldValues::Object),
+];
+
 /// What a part is, of which it is one thing only, in both spellings.
 const DATA: [[&str; 2]; 4] = [
     ["text", "text"],
@@ -269,6 +290,7 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
         {
             let at = format!("newMessage.parts[{index}]");
             check_names(fields, &at, PART).map_err(unknown)?;
+            check_known_members(fields, &at, SAID_OF_PARTS).map_err(unknown)?;
             for (names, members) in MEMBERS {
                 for name in names {
                     if let Some(Value::Object(given)) = fields.get(name) {

@@ -5,7 +5,7 @@ mod render;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldValues, check_members, check_value, unknown_field};
+use super::fields::{FieldValues, check_known_members, check_members, check_value, unknown_field};
 use super::json::parse_json;
 use super::kind_of;
 use super::responses::{
@@ -38,6 +38,24 @@ const RESUME: &[(&str, FieldValues)] = &[
     ("interruptId", TEXT),
     ("status", FieldValues::OneOf(&["resolved", "cancelled"])),
     ("payload", FieldValues::Parsed),
+    ("metadata", FieldValues::Object),
+];
+/// What is known of a message; interfaces add members of their own, which have no effect.
+const MESSAGE: &[(&str, FieldValues)] = &[
+    ("id", TEXT),
+    ("name", TEXT),
+    ("toolCallId", TEXT),
+    ("error", TEXT),
+    ("encryptedValue", TEXT),
+    ("subagentRunId", TEXT),
+    ("activityType", TEXT),
+    ("metadata", FieldValues::Object),
+];
+const CALL: &[(&str, FieldValues)] = &[
+    ("id", TEXT),
+    ("type", FieldValues::OneOf(&["function"])),
+    ("function", FieldValues::Object),
+    ("encryptedValue", TEXT),
     ("metadata", FieldValues::Object),
 ];
 
@@ -147,8 +165,16 @@ fn required(entry: &Value, at: &str, name: &str) -> Result<String, BadRequest> {
 }
 
 fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
-    let said =
-        |role| -> Result<InputItem, BadRequest> { InputItem::message(role, content_of(&message["content"], at)?, at) };
+    if let Value::Object(fields) = message {
+        check_known_members(fields, at, MESSAGE)?;
+    }
+    let said = |role| -> Result<InputItem, BadRequest> {
+        if message["content"].is_null() {
+            let param = format!("{at}.content");
+            return Err(BadRequest::new("missing_required_parameter", &param, format!("`{param}` is missing")));
+        }
+        InputItem::message(role, content_of(&message["content"], at)?, at)
+    };
     match message["role"].as_str() {
         Some("user") => items.push(said(ChatRole::User)?),
         Some("system" | "developer") => items.push(said(ChatRole::System)?),
@@ -166,6 +192,9 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             }
             for (index, call) in message["toolCalls"].as_array().into_iter().flatten().enumerate() {
                 let at = format!("{at}.toolCalls[{index}]");
+                if let Value::Object(fields) = call {
+                    check_known_members(fields, &at, CALL)?;
+                }
                 items.push(InputItem::FunctionCall {
                     call_id: required(call, &at, "id")?,
                     name: required(&call["function"], &format!("{at}.function"), "name")?,

@@ -96,7 +96,7 @@ pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
 pub(super) fn check_messages(messages: &Value, name: &str) -> Result<(), WrongField> {
     for (index, message) in messages.as_array().into_iter().flatten().enumerate() {
         let fields = if message["role"] == "tool" { CHAT_TOOL_MESSAGE } else { CHAT_MESSAGE };
-        check_message(message, &format!("{name}[{index}]"), fields, OPENAI_PARTS)?;
+        check_message(message, &format!("{name}[{index}]"), fields, &OPENAI_PARTS)?;
     }
     Ok(())
 }
@@ -215,6 +215,10 @@ fn read_calls(calls: &Value, param: &str, items: &mut Vec<InputItem>) -> Result<
     };
     for (index, call) in calls.iter().enumerate() {
         let function = &call["function"];
+        if !call["type"].is_null() && call["type"] != "function" {
+            let at = format!("{param}[{index}].type");
+            return Err(BadRequest::invalid(&at, format!("`{at}` must be function; there are no other calls here")));
+        }
         let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
             return Err(BadRequest::invalid(param, format!("a call of `{param}` has no id or no function name")));
         };

@@ -23,6 +23,12 @@ pub(crate) enum FieldValues {
     List,
     /// A list of texts.
     TextList,
+    /// A list of objects, whatever they hold.
+    Objects,
+    /// A text, or an object.
+    TextOrObject,
+    /// A text, or a list of objects with these fields and no others.
+    TextOrListOf(&'static [(&'static str, FieldValues)]),
     /// A number between these.
     Number(f64, f64),
     /// A whole number between these.
@@ -61,6 +67,22 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
             value.as_array().is_some_and(|entries| entries.iter().all(Value::is_string)),
             "a list of strings".to_owned(),
         ),
+        FieldValues::Objects => (
+            value.as_array().is_some_and(|entries| entries.iter().all(Value::is_object)),
+            "a list of objects".to_owned(),
+        ),
+        FieldValues::TextOrObject => (value.is_string() || value.is_object(), "a string or an object".to_owned()),
+        FieldValues::TextOrListOf(members) => {
+            let entries = match value {
+                Value::String(_) => return Ok(()),
+                Value::Array(entries) => entries,
+                other => return Err(wrong_kind(at, "a string or a list of objects", other)),
+            };
+            for (index, entry) in entries.iter().enumerate() {
+                check_value(&format!("{at}[{index}]"), FieldValues::Members(members), about, entry)?;
+            }
+            return Ok(());
+        }
         FieldValues::Number(least, most) => (
             value.as_f64().is_some_and(|number| (least..=most).contains(&number)),
             format!("a number between {least} and {most}"),
@@ -126,6 +148,15 @@ pub(crate) fn check_members(
     members: &[(&str, FieldValues)],
 ) -> Result<(), WrongField> {
     check_names(fields, at, members.iter().map(|(name, _)| *name))?;
+    check_known_members(fields, at, members)
+}
+
+/// Checks those fields of an object within a request that are known; it may have others, as the server has that wrote it.
+pub(crate) fn check_known_members(
+    fields: &Map<String, Value>,
+    at: &str,
+    members: &[(&str, FieldValues)],
+) -> Result<(), WrongField> {
     for (name, values) in members {
         if let Some(value) = fields.get(*name).filter(|value| !value.is_null()) {
             check_value(&format!("{at}.{name}"), *values, "leave it out", value)?;
@@ -204,6 +235,23 @@ mod tests {
         assert_eq!(fault(json!({ "verbosity": "loud" })), Err("text.verbosity".to_owned()));
         assert_eq!(fault(json!({ "colour": "red" })), Err("text.colour".to_owned()));
         assert_eq!(fault(json!("low")), Err("text".to_owned()));
+    }
+
+    #[test]
+    fn lists_of_objects_and_texts_are_told_apart() {
+        const PARTS: FieldValues = FieldValues::TextOrListOf(&[("text", FieldValues::Text)]);
+        let fault = |values: FieldValues, value: Value| check_value("x", values, "", &value).map_err(|fault| fault.at);
+        for value in [json!("a"), json!([]), json!([{ "text": "a" }])] {
+            assert_eq!(fault(PARTS, value), Ok(()));
+        }
+        assert_eq!(fault(PARTS, json!(7)), Err("x".to_owned()));
+        assert_eq!(fault(PARTS, json!(["a"])), Err("x[0]".to_owned()));
+        assert_eq!(fault(PARTS, json!([{ "text": "a" }, { "text": 7 }])), Err("x[1].text".to_owned()));
+        assert_eq!(fault(PARTS, json!([{ "zzz": 7 }])), Err("x[0].zzz".to_owned()));
+        assert_eq!(fault(FieldValues::Objects, json!([{ "zzz": 7 }])), Ok(()));
+        assert_eq!(fault(FieldValues::Objects, json!(["a"])), Err("x".to_owned()));
+        assert_eq!(fault(FieldValues::TextOrObject, json!({})), Ok(()));
+        assert_eq!(fault(FieldValues::TextOrObject, json!(7)), Err("x".to_owned()));
     }
 
     #[test]

@@ -19,6 +19,19 @@ const AUTHOR: &str = "querent";
 const DEFAULT_USER: &str = "user";
 /// Longest name of an agent, a user, a session or an invocation.
 const MAX_NAME_BYTES: usize = 256;
+/// The types of the session events that there are here.
+const EVENT_TYPES: [&str; 7] =
+    ["user_message", "assistant_message", "reasoning", "tool_call", "tool_result", "approval_request", "run_status"];
+/// Other types of KsADK's, of which there are no events here; and so are those of its runtime, whose names have a dot.
+const TYPES_OF_KSADK: [&str; 7] = [
+    "approval_response",
+    "assistant_stream_snapshot",
+    "compaction_boundary",
+    "context_checkpoint",
+    "run_checkpoint",
+    "run_resume",
+    "usage_reported",
+];
 /// Numbers of session events reserved for each millisecond of a session's life.
 const NUMBERS_PER_MS: i64 = 1_000;
 
@@ -67,14 +80,31 @@ impl Action {
         Ok(self.name("UserId")?.unwrap_or_else(|| DEFAULT_USER.to_owned()))
     }
 
-    /// Returns a whole number.
-    pub fn number(&self, field: &str) -> Result<Option<u64>, BadRequest> {
-        match self.0.get(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_u64() {
-                Some(number) => Ok(Some(number)),
-                None => Err(wrong(field, format!("`{field}` must be a whole number"))),
-            },
+    /// Returns a whole number of `least` or more, up to `most`. Errors: 422.
+    pub fn number(&self, field: &str, least: u64, most: u64) -> Result<Option<u64>, BadRequest> {
+        let value = match self.0.get(field) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(value) => value,
+        };
+        match value.as_u64() {
+            Some(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ if most == u64::MAX => Err(wrong(field, format!("`{field}` must be a whole number of {least} or more"))),
+            _ => Err(wrong(field, format!("`{field}` must be a whole number between {least} and {most}"))),
+        }
+    }
+
+    /// Returns the types of events that are asked for; none are all. Errors: 422 for a type that KsADK does not have.
+    pub fn event_types(&self) -> Result<Vec<String>, BadRequest> {
+        let kinds = self.words("EventTypes")?;
+        let is_known = |kind: &str| {
+            EVENT_TYPES.contains(&kind) || TYPES_OF_KSADK.contains(&kind) || (kind.contains('.') && !kind.contains(' '))
+        };
+        match kinds.iter().find(|kind| !is_known(kind)) {
+            None => Ok(kinds),
+            Some(kind) => {
+                let there = EVENT_TYPES.join(", ");
+                Err(wrong("EventTypes", format!("`EventTypes` has `{kind}`, which no event is; there are {there}")))
+            }
         }
     }
 
@@ -93,7 +123,8 @@ impl Action {
         }
     }
 
-    fn flag(&self, field: &str) -> Result<bool, BadRequest> {
+    /// Returns a flag, which is not set unless the request says so. Errors: 422.
+    pub fn flag(&self, field: &str) -> Result<bool, BadRequest> {
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -234,7 +265,7 @@ fn check_items(input: &Value, name: &str) -> Result<(), WrongField> {
     for (index, item) in items.iter().enumerate() {
         let at = if input.is_array() { format!("{name}[{index}]") } else { name.to_owned() };
         match item.get("role") {
-            Some(_) => check_message(item, &at, KSADK_MESSAGE, OPENAI_PARTS)?,
+            Some(_) => check_message(item, &at, KSADK_MESSAGE, &OPENAI_PARTS)?,
             None => check_item(item, &at)?,
         }
     }

@@ -1,10 +1,10 @@
-//! The fields of messages and of their parts, which are refused by name where they would change nothing, as those of the
-//! request are. Only what clients write themselves is looked at: messages of an assistant come back as some server made
-//! them, with fields of its own.
+//! The fields of messages, of their parts and of items, which are refused by name where they would change nothing, as those of
+//! the request are, in what clients write themselves. What some server wrote, an assistant's message and most items, comes back
+//! with fields of its own: those that are known are checked, and the others left out.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::fields::{FieldValues, WrongField, check_members};
+use super::fields::{FieldValues, WrongField, check_known_members, check_members};
 
 /// The fields of a kind of part.
 pub(crate) type PartFields = (&'static str, &'static [MemberField]);
@@ -12,17 +12,31 @@ pub(crate) type PartFields = (&'static str, &'static [MemberField]);
 /// A field's name, and which values it takes.
 pub(crate) type MemberField = (&'static str, FieldValues);
 
+/// The parts of a protocol's messages.
+pub(crate) struct PartKinds {
+    /// Those that clients write.
+    pub(crate) written: &'static [PartFields],
+    /// Those of an assistant.
+    of_assistant: &'static [PartFields],
+}
+
+/// How the fields of an object are checked: whether it may have others than those that are known.
+type FieldsCheck = fn(&Map<String, Value>, &str, &[MemberField]) -> Result<(), WrongField>;
+
 const ROLE: MemberField = ("role", FieldValues::Parsed);
 const CONTENT: MemberField = ("content", FieldValues::Parsed);
 const ID: MemberField = ("id", FieldValues::Text);
 const NAME: MemberField = ("name", FieldValues::Text);
 const STATUS: MemberField = ("status", FieldValues::OneOf(&["in_progress", "completed", "incomplete"]));
+const PHASE: MemberField = ("phase", FieldValues::OneOf(&["commentary", "final_answer"]));
+const CALL_ID: MemberField = ("call_id", FieldValues::Text);
+const SERVER: MemberField = ("server_label", FieldValues::Text);
+/// The roles whose messages say something, which others may do by calls, or by having no result.
+const ASKERS: [&str; 3] = ["user", "system", "developer"];
 /// The fields of users' messages in Responses.
-pub(crate) const RESPONSES_MESSAGE: &[MemberField] =
-    &[TYPE, ROLE, CONTENT, ID, STATUS, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
+pub(crate) const RESPONSES_MESSAGE: &[MemberField] = &[TYPE, ROLE, CONTENT, ID, STATUS, PHASE];
 /// The fields of users' messages in KsADK's requests, which take both of OpenAI's forms.
-pub(crate) const KSADK_MESSAGE: &[MemberField] =
-    &[TYPE, ROLE, CONTENT, ID, STATUS, NAME, ("phase", FieldValues::OneOf(&["commentary", "final_answer"]))];
+pub(crate) const KSADK_MESSAGE: &[MemberField] = &[TYPE, ROLE, CONTENT, ID, STATUS, NAME, PHASE];
 /// The fields of users' messages in Chat Completions.
 pub(crate) const CHAT_MESSAGE: &[MemberField] = &[ROLE, CONTENT, NAME];
 /// The fields of tools' messages there.
@@ -37,7 +51,7 @@ const RESPONSES_ITEMS: &[PartFields] = &[
             TYPE,
             ID,
             STATUS,
-            ("call_id", FieldValues::Text),
+            CALL_ID,
             ("output", FieldValues::Parsed),
             NAME,
             ("namespace", FieldValues::Text),
@@ -56,6 +70,56 @@ const RESPONSES_ITEMS: &[PartFields] = &[
     ),
     ("item_reference", &[TYPE, ID]),
 ];
+/// The items of Responses that a server wrote.
+const SERVERS_ITEMS: &[PartFields] = &[
+    (
+        "function_call",
+        &[
+            ID,
+            STATUS,
+            CALL_ID,
+            NAME,
+            ("namespace", FieldValues::Text),
+            ("caller", FieldValues::Object),
+            ("async", FieldValues::Flag),
+        ],
+    ),
+    (
+        "mcp_call",
+        &[
+            ID,
+            SERVER,
+            NAME,
+            ("status", FieldValues::OneOf(&["in_progress", "completed", "incomplete", "calling", "failed"])),
+            ("approval_request_id", FieldValues::Text),
+            ("error", FieldValues::TextOrObject),
+        ],
+    ),
+    ("mcp_approval_request", &[ID, SERVER, NAME]),
+    ("mcp_list_tools", &[ID, SERVER, ("tools", FieldValues::Objects), ("error", FieldValues::TextOrObject)]),
+    (
+        "reasoning",
+        &[
+            ID,
+            STATUS,
+            ("summary", FieldValues::Objects),
+            ("content", FieldValues::Objects),
+            ("encrypted_content", FieldValues::Text),
+        ],
+    ),
+    ("compaction", &[ID]),
+];
+/// The fields of an assistant's messages, whichever the protocol.
+const ASSISTANT_MESSAGE: &[MemberField] = &[
+    ID,
+    NAME,
+    STATUS,
+    PHASE,
+    ("refusal", FieldValues::Text),
+    ("reasoning_content", FieldValues::Text),
+    ("annotations", FieldValues::Objects),
+    ("audio", FieldValues::Object),
+];
 
 const DETAIL: (&str, FieldValues) = ("detail", FieldValues::OneOf(&["low", "high", "auto", "original"]));
 const TYPE: (&str, FieldValues) = ("type", FieldValues::Parsed);
@@ -67,10 +131,13 @@ const CACHE_BREAKPOINT: MemberField = (
 const TEXT: &[(&str, FieldValues)] = &[
     TYPE,
     ("text", FieldValues::Parsed),
-    ("annotations", FieldValues::List),
-    ("logprobs", FieldValues::List),
+    ("annotations", FieldValues::Objects),
+    ("logprobs", FieldValues::Objects),
     CACHE_BREAKPOINT,
 ];
+/// The parts of a prediction of the answer.
+pub(crate) const PREDICTED_PARTS: &[MemberField] =
+    &[("type", FieldValues::OneOf(&["text"])), ("text", FieldValues::Text), CACHE_BREAKPOINT];
 const IMAGE: &[MemberField] =
     &[TYPE, ("image_url", FieldValues::Parsed), ("file_id", FieldValues::Text), DETAIL, CACHE_BREAKPOINT];
 const FILE: FieldValues = FieldValues::Members(&[
@@ -81,7 +148,11 @@ const FILE: FieldValues = FieldValues::Members(&[
 ]);
 
 /// The parts of OpenAI's messages.
-pub(crate) const OPENAI_PARTS: &[PartFields] = &[
+pub(crate) const OPENAI_PARTS: PartKinds =
+    PartKinds { written: WRITTEN_FOR_OPENAI, of_assistant: OF_OPENAIS_ASSISTANT };
+const OF_OPENAIS_ASSISTANT: &[PartFields] =
+    &[("text", TEXT), ("input_text", TEXT), ("output_text", TEXT), ("refusal", &[("refusal", FieldValues::Text)])];
+const WRITTEN_FOR_OPENAI: &[PartFields] = &[
     ("text", TEXT),
     ("input_text", TEXT),
     ("image_url", IMAGE),
@@ -117,7 +188,15 @@ const CACHE_CONTROL: (&str, FieldValues) = (
 );
 
 /// The parts of Anthropic's messages.
-pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
+pub(crate) const ANTHROPIC_PARTS: PartKinds =
+    PartKinds { written: WRITTEN_FOR_ANTHROPIC, of_assistant: OF_ANTHROPICS_ASSISTANT };
+const OF_ANTHROPICS_ASSISTANT: &[PartFields] = &[
+    ("text", &[("citations", FieldValues::Objects), CACHE_CONTROL]),
+    ("tool_use", &[ID, NAME, ("caller", FieldValues::Object), CACHE_CONTROL]),
+    ("thinking", &[("thinking", FieldValues::Text), ("signature", FieldValues::Text)]),
+    ("redacted_thinking", &[("data", FieldValues::Text)]),
+];
+const WRITTEN_FOR_ANTHROPIC: &[PartFields] = &[
     ("text", &[TYPE, ("text", FieldValues::Parsed), ("citations", FieldValues::Only("[]")), CACHE_CONTROL]),
     ("image", &[TYPE, SOURCE, CACHE_CONTROL]),
     (
@@ -143,46 +222,60 @@ pub(crate) const ANTHROPIC_PARTS: &[PartFields] = &[
     ),
 ];
 
-/// Refuses what a message that is not an assistant's has beside `fields`, and what its parts have beside theirs in `parts`.
-/// Other types of parts, and KsADK's older ones without a type, are left to who reads them.
+/// Refuses what a message has beside `fields`, and what its parts have beside theirs; of an assistant's only what is known is
+/// looked at. Other types of parts, and KsADK's older ones without a type, are left to who reads them.
 pub(crate) fn check_message(
     message: &Value,
     at: &str,
     fields: &[MemberField],
-    parts: &[PartFields],
+    parts: &PartKinds,
 ) -> Result<(), WrongField> {
     let Value::Object(given) = message else { return Ok(()) };
-    if given.get("role").is_some_and(|role| role == "assistant") {
-        return Ok(());
+    let is_assistants = given.get("role").is_some_and(|role| role == "assistant");
+    let (check, fields, parts): (FieldsCheck, _, _) = match is_assistants {
+        true => (check_known_members, ASSISTANT_MESSAGE, parts.of_assistant),
+        false => (check_members, fields, parts.written),
+    };
+    check(given, at, fields)?;
+    let at = format!("{at}.content");
+    let is_askers = given.get("role").and_then(Value::as_str).is_some_and(|role| ASKERS.contains(&role));
+    if is_askers && given.get("content").is_none_or(Value::is_null) {
+        return Err(WrongField { message: format!("`{at}` is missing: the message says nothing"), at });
     }
-    check_members(given, at, fields)?;
     match given.get("content") {
-        Some(Value::Array(list)) => check_parts(list, &format!("{at}.content"), parts),
-        Some(part @ Value::Object(_)) => check_parts(std::slice::from_ref(part), &format!("{at}.content"), parts),
+        Some(Value::Array(list)) => check_each(list, &at, parts, check),
+        Some(part @ Value::Object(_)) => check_each(std::slice::from_ref(part), &at, parts, check),
         _ => Ok(()),
     }
 }
 
-/// Refuses what an item of Responses that is no message has beside its fields, where clients write it themselves.
+/// Refuses what an item of Responses that is no message has beside its fields, where clients write it themselves, and what is
+/// not as its type has it where a server wrote it.
 pub(crate) fn check_item(item: &Value, at: &str) -> Result<(), WrongField> {
-    let known = RESPONSES_ITEMS.iter().find(|(kind, _)| item["type"] == *kind);
-    match (item, known) {
-        (Value::Object(given), Some((_, members))) => check_members(given, at, members),
-        _ => Ok(()),
+    let Value::Object(given) = item else { return Ok(()) };
+    let of_kind = |kinds: &'static [PartFields]| kinds.iter().find(|(kind, _)| item["type"] == *kind);
+    match (of_kind(RESPONSES_ITEMS), of_kind(SERVERS_ITEMS)) {
+        (Some((_, members)), _) => check_members(given, at, members),
+        (None, Some((_, members))) => check_known_members(given, at, members),
+        (None, None) => Ok(()),
     }
 }
 
 /// Refuses what parts of a list have beside their fields.
 pub(crate) fn check_parts(list: &[Value], at: &str, parts: &[PartFields]) -> Result<(), WrongField> {
+    check_each(list, at, parts, check_members)
+}
+
+fn check_each(list: &[Value], at: &str, parts: &[PartFields], check: FieldsCheck) -> Result<(), WrongField> {
     for (index, part) in list.iter().enumerate() {
         let Value::Object(given) = part else { continue };
         let kind = given.get("type").and_then(Value::as_str).unwrap_or_default();
         let Some((_, members)) = parts.iter().find(|(known, _)| *known == kind) else { continue };
         let at = format!("{at}[{index}]");
-        check_members(given, &at, members)?;
+        check(given, &at, members)?;
         // What a result of Messages is made of.
         if let Some(Value::Array(blocks)) = given.get("content").filter(|_| kind == "tool_result") {
-            check_parts(blocks, &format!("{at}.content"), parts)?;
+            check_each(blocks, &format!("{at}.content"), parts, check)?;
         }
         if let Some(Value::Object(image)) = given.get("image_url") {
             check_members(image, &format!("{at}.image_url"), &[("url", FieldValues::Text), DETAIL])?;
@@ -200,7 +293,7 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_refused_where_clients_write_it() {
         let refused = |message: Value| {
-            check_message(&message, "messages[0]", CHAT_MESSAGE, OPENAI_PARTS).err().map(|fault| fault.at)
+            check_message(&message, "messages[0]", CHAT_MESSAGE, &OPENAI_PARTS).err().map(|fault| fault.at)
         };
         let with = |part: Value| json!({ "role": "user", "content": [part] });
         for (message, at) in [
@@ -217,6 +310,8 @@ mod tests {
             ),
             (json!({ "role": "user", "content": "x", "name": 7 }), "messages[0].name"),
             (json!({ "role": "user", "content": "x", "tool_call_id": "c" }), "messages[0].tool_call_id"),
+            (json!({ "role": "user" }), "messages[0].content"),
+            (json!({ "role": "developer", "content": null }), "messages[0].content"),
         ] {
             assert_eq!(refused(message).as_deref(), Some(at));
         }
@@ -234,5 +329,49 @@ mod tests {
         let fault = check_item(&json!({ "type": "item_reference", "id": "x", "zzz": 1 }), "input[0]").unwrap_err();
         assert_eq!(fault.at, "input[0].zzz");
         assert_eq!(check_item(&json!({ "type": "reasoning", "zzz": 1 }), "input[0]"), Ok(()), "a server wrote it");
+    }
+
+    #[test]
+    fn what_a_server_wrote_is_checked_where_it_is_known() {
+        let fault = |item: Value| check_item(&item, "input[0]").err().map(|fault| fault.at);
+        for (item, at) in [
+            (json!({ "type": "function_call", "status": "zzz" }), "input[0].status"),
+            (json!({ "type": "function_call", "id": 7 }), "input[0].id"),
+            (json!({ "type": "mcp_call", "error": 7 }), "input[0].error"),
+            (json!({ "type": "mcp_call", "approval_request_id": [] }), "input[0].approval_request_id"),
+            (json!({ "type": "reasoning", "summary": ["x"] }), "input[0].summary"),
+            (json!({ "type": "mcp_list_tools", "tools": {} }), "input[0].tools"),
+        ] {
+            assert_eq!(fault(item).as_deref(), Some(at));
+        }
+        for item in [
+            json!({ "type": "function_call", "status": null, "id": null, "caller": { "type": "direct" }, "index": 0 }),
+            json!({ "type": "mcp_call", "status": "failed", "error": { "type": "http_error", "code": 1, "message": "x" } }),
+            json!({ "type": "reasoning", "id": "r", "summary": [], "content": null, "encrypted_content": null, "zzz": 1 }),
+        ] {
+            assert_eq!(fault(item.clone()), None, "{item}");
+        }
+        let assistants = |parts: &PartKinds, message: Value| {
+            check_message(&message, "messages[0]", CHAT_MESSAGE, parts).err().map(|fault| fault.at)
+        };
+        let with = |part: Value| json!({ "role": "assistant", "content": [part], "tool_calls": [] });
+        for (message, at) in [
+            (json!({ "role": "assistant", "refusal": 7 }), "messages[0].refusal"),
+            (json!({ "role": "assistant", "audio": "x" }), "messages[0].audio"),
+            (
+                with(json!({ "type": "output_text", "text": "x", "annotations": ["x"] })),
+                "messages[0].content[0].annotations",
+            ),
+            (
+                with(json!({ "type": "text", "text": "x", "prompt_cache_breakpoint": 7 })),
+                "messages[0].content[0].prompt_cache_breakpoint",
+            ),
+        ] {
+            assert_eq!(assistants(&OPENAI_PARTS, message).as_deref(), Some(at));
+        }
+        let cited = with(json!({ "type": "text", "text": "x", "citations": [{ "type": "page_location" }], "zzz": 1 }));
+        assert_eq!(assistants(&ANTHROPIC_PARTS, cited), None);
+        let thought = with(json!({ "type": "thinking", "thinking": 7, "signature": "" }));
+        assert_eq!(assistants(&ANTHROPIC_PARTS, thought).as_deref(), Some("messages[0].content[0].thinking"));
     }
 }

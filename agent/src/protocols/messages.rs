@@ -110,7 +110,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
     for (index, message) in messages.iter().enumerate() {
         let at = format!("messages[{index}]");
         read_message(message, &at, &mut items)?;
-        check_message(message, &at, ANTHROPIC_MESSAGE, ANTHROPIC_PARTS)?;
+        check_message(message, &at, ANTHROPIC_MESSAGE, &ANTHROPIC_PARTS)?;
     }
     let max_tokens = positive(fields, "max_tokens")?;
     if max_tokens.is_none() && !is_count {
@@ -161,7 +161,7 @@ fn system_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> 
     let system = fields.get("system").unwrap_or(&Value::Null);
     let parts = parse_content(system, "system").map_err(|error| BadRequest::invalid("system", error.message))?;
     if let Value::Array(list) = system {
-        check_parts(list, "system", ANTHROPIC_PARTS)?;
+        check_parts(list, "system", ANTHROPIC_PARTS.written)?;
     }
     if parts.iter().any(|part| !matches!(part, InputContent::Text(_))) {
         return Err(BadRequest::invalid("system", "`system` takes text only; send other blocks with a message"));
@@ -306,6 +306,12 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
     }
     if let Some(context) = block["context"].as_str().filter(|context| !context.trim().is_empty()) {
         about.push(format!("About this document: {context}"));
+    }
+    let media_type = &source["media_type"];
+    if source["type"] == "text" && !media_type.is_null() && media_type != "text/plain" {
+        let message =
+            format!("the text of a document of `{param}` is of the `media_type` text/plain, not {media_type}");
+        return Err(BadRequest::invalid(&param, message));
     }
     let document = match source["type"].as_str() {
         Some("text") => json!({ "type": "input_text", "text": source["data"] }),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::responses::BadRequest;
 use crate::models::Sampling;
 use crate::protocols::fields::{FieldValues, check_value, unknown_field};
+use crate::protocols::message_fields::PREDICTED_PARTS;
 
 /// A request's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +85,10 @@ const CACHE_RETENTION: FieldValues = FieldValues::OneOf(&["in_memory", "in-memor
 const BEGINS_AT_ONCE: FieldValues = FieldValues::OnlyOneOf(&["{}", r#"{"completion_window":"soonest"}"#]);
 const PICTURES_AS_THEY_ARE: FieldValues =
     FieldValues::OnlyOneOf(&["{}", r#"{"context_compression":"auto"}"#, r#"{"context_compression":"disabled"}"#]);
-const PREDICTION: FieldValues =
-    FieldValues::Members(&[("type", FieldValues::OneOf(&["content"])), ("content", FieldValues::Parsed)]);
+const PREDICTION: FieldValues = FieldValues::Members(&[
+    ("type", FieldValues::OneOf(&["content"])),
+    ("content", FieldValues::TextOrListOf(PREDICTED_PARTS)),
+]);
 
 const fn field(
     name: &'static str,
@@ -131,7 +134,13 @@ pub const REQUEST_FIELDS: &[RequestField] = &[
     field("stop", None, DONE, FieldValues::Texts(4), "to the model"),
     field("presence_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
     field("frequency_penalty", DONE, DONE, FieldValues::Number(-2.0, 2.0), PENALIZED),
-    field("reasoning", DONE, None, REASONING, "`summary` shows the thinking; `effort` has no effect"),
+    field(
+        "reasoning",
+        DONE,
+        None,
+        REASONING,
+        "`summary` shows the thinking; `effort` and `context` have no effect, other modes than `standard` are refused",
+    ),
     field("reasoning_effort", None, DONE, FieldValues::OneOf(EFFORTS), "other than `none`: shows the thinking"),
     field("metadata", DONE, DONE, FieldValues::Parsed, "16 pairs of texts, repeated"),
     field("user", IDLE, IDLE, FieldValues::Text, "who asks is the token's owner"),

@@ -1,13 +1,13 @@
 //! `querent mcp`: serves the tools to another program's model, over standard input and output.
 
 mod clients;
+mod lines;
 mod proxy;
+mod transport;
 
 use std::sync::Arc;
 
 use querent_catalog::Principal;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
@@ -21,6 +21,7 @@ use crate::logs::init_logs;
 use crate::mcp::{McpCaller, McpServer, SessionLogLevel};
 use crate::shutdown::stop_signal;
 use clients::ClientName;
+use transport::{StdioTransport, read_messages};
 
 /// Serve the tools to an MCP client, over standard input and output
 ///
@@ -71,14 +72,19 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {
-        let (stdin, stdout) = stdio_pipes();
-        let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(max_line);
-        match rmcp::serve_server(server, transport).await {
-            Ok(running) => {
-                let _ = running.waiting().await;
-                Ok(())
+        let (transport, input) = StdioTransport::new();
+        let answered = async {
+            match rmcp::serve_server(server, transport).await {
+                Ok(running) => {
+                    let _ = running.waiting().await;
+                    Ok(())
+                }
+                Err(error) => Err(CliError::failed(format!("the client did not begin as MCP does: {error}"))),
             }
-            Err(error) => Err(CliError::failed(format!("the client did not begin as MCP does: {error}"))),
+        };
+        tokio::select! {
+            answered = answered => answered,
+            never = read_messages(input, max_line) => match never {},
         }
     });
     let served = served.await;

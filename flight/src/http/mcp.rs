@@ -22,24 +22,19 @@ use querent_agent::protocols::json::parse_json;
 use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::arriving::read_body;
 use super::request::header_text;
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::guard::check_origin;
-use crate::mcp::{McpCaller, McpServer, is_announced_by};
+use crate::mcp::{McpCaller, McpServer, RpcMessage, refusal};
 use crate::state::AppState;
 use sessions::McpSessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-/// JSON-RPC's codes.
-const PARSE_ERROR: i64 = -32_700;
-const INVALID_REQUEST: i64 = -32_600;
-const INVALID_PARAMS: i64 = -32_602;
-const SERVER_ERROR: i64 = -32_000;
 
 /// What the routes share.
 pub(super) struct McpSurface {
@@ -98,21 +93,7 @@ pub(super) fn error_response(error: ApiError) -> Response {
 
 /// Returns an error of the server in its own status, as JSON-RPC writes it.
 fn rendered(error: &ApiError, id: &Value) -> RenderedError {
-    RenderedError { status: error.http_status(), body: rpc_error(error, id) }
-}
-
-fn rpc_error(error: &ApiError, id: &Value) -> Value {
-    let code = match error.code() {
-        ErrorCode::BadRequestBody => PARSE_ERROR,
-        ErrorCode::InvalidRequest | ErrorCode::SessionNotFound => INVALID_REQUEST,
-        ErrorCode::BadParameter => INVALID_PARAMS,
-        _ => SERVER_ERROR,
-    };
-    let mut data = json!({ "code": error.code() });
-    if let Some(hint) = error.hint() {
-        data["hint"] = json!(hint);
-    }
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": error.message(), "data": data } })
+    RenderedError { status: error.http_status(), body: refusal(error, id) }
 }
 
 /// `DELETE /mcp`: ends a session, and its requests with it.
@@ -194,11 +175,7 @@ async fn answer(
     gone: CancellationToken,
 ) -> Result<Response, ApiError> {
     let waits = gone.clone().drop_guard();
-    if message.has_wrong_cursor {
-        // The protocol library would take it for none, and the client would read the first page for ever.
-        return Err(ApiError::new(ErrorCode::BadParameter, "the cursor is no string, and none of this list")
-            .with_hint("leave the cursor out"));
-    }
+    message.check_cursor()?;
     if let Some(session) = session {
         surface.sessions.touch(session, subject)?;
         if let Some(cancelled) = &message.cancels {
@@ -263,51 +240,6 @@ async fn with_id(response: Response) -> Result<Response, ApiError> {
         _ => bytes,
     };
     Ok(Response::from_parts(parts, Body::from(bytes)))
-}
-
-/// What must be known about a message before it is served.
-struct RpcMessage {
-    /// Of a request; a notification has none.
-    id: Option<Value>,
-    is_initialize: bool,
-    /// The id of the request that this notification cancels.
-    cancels: Option<Value>,
-    /// Whether this `initialize` says that its client shows apps.
-    shows_apps: bool,
-    /// Whether this asks for a page of a list by what is no cursor.
-    has_wrong_cursor: bool,
-}
-
-impl RpcMessage {
-    /// Errors: `invalid_request` for what is no message.
-    fn of(message: &Value) -> Result<Self, ApiError> {
-        if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-            return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not a message of JSON-RPC 2.0"));
-        }
-        let method = message.get("method").and_then(Value::as_str);
-        let id = message.get("id").filter(|id| id.is_string() || id.is_i64()).cloned();
-        if id.is_none() && method.is_some() && message.get("id").is_some() {
-            return Err(ApiError::new(
-                ErrorCode::InvalidRequest,
-                "the `id` of a request is a string or a whole number",
-            ));
-        }
-        let cancels = message
-            .pointer("/params/requestId")
-            .filter(|_| method == Some("notifications/cancelled"))
-            .filter(|id| id.is_string() || id.is_number())
-            .cloned();
-        // One whose params are none is answered with an error, and begins no session.
-        let params = &message["params"];
-        let has_params = params["protocolVersion"].is_string()
-            && params["capabilities"].is_object()
-            && ["name", "version"].iter().all(|name| params["clientInfo"][*name].is_string());
-        let is_initialize = method == Some("initialize") && has_params;
-        let shows_apps = is_initialize && is_announced_by(params);
-        let is_list = method.is_some_and(|method| method.ends_with("/list"));
-        let has_wrong_cursor = is_list && !(params["cursor"].is_null() || params["cursor"].is_string());
-        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps, has_wrong_cursor })
-    }
 }
 
 /// Checks that a client sends JSON and accepts JSON and event streams. A missing `Accept` means both.

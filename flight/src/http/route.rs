@@ -3,6 +3,7 @@
 //! A [`Surface`] is the routes of one protocol. The router, the OpenAPI document and the list at `GET /` are all made of
 //! the same surfaces, so a route cannot be in one of them and not in the others.
 
+mod content_type;
 mod query_parameters;
 mod unread_body;
 
@@ -189,7 +190,12 @@ impl Surface {
                 let forwarded = group.route_layer(from_fn_with_state(state.clone(), elsewhere::forward));
                 let once = forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once));
                 let told = once.route_layer(from_fn_with_state((state.clone(), self.routes), unread_body::check));
-                told.route_layer(from_fn_with_state(self.routes, query_parameters::check))
+                let typed = match self.errors {
+                    // HolmesGPT's server reads a body whatever its type.
+                    ErrorSchema::Detail => told,
+                    _ => told.route_layer(from_fn_with_state(self.routes, content_type::check)),
+                };
+                typed.route_layer(from_fn_with_state(self.routes, query_parameters::check))
             };
             router = router.merge(match (role, self.callers) {
                 (None, _) => group,

@@ -33,7 +33,7 @@ pub(super) fn is_announced(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Whether the params of an `initialize` say that the client shows the viewer.
-pub(crate) fn is_announced_by(initialize: &Value) -> bool {
+pub(super) fn is_announced_by(initialize: &Value) -> bool {
     initialize["capabilities"]["extensions"][EXTENSION].as_object().is_some_and(takes_viewer)
 }
 

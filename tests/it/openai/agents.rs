@@ -130,6 +130,16 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("forwardedProps", json!({ "thinking": "x" })), "forwardedProps.thinking"),
         (with("messages", json!([{ "id": "m", "role": "assistant", "content": 7 }])), "messages[0].content"),
         (with("messages", json!([{ "id": "m", "role": "assistant", "toolCalls": "f" }])), "messages[0].toolCalls"),
+        (with("messages", json!([{ "id": "m", "role": "user" }])), "messages[0].content"),
+        (with("messages", json!([{ "id": 7, "role": "user", "content": "x" }])), "messages[0].id"),
+        (
+            with("messages", json!([{ "id": "m", "role": "user", "content": "x", "metadata": 7 }])),
+            "messages[0].metadata",
+        ),
+        (
+            with("messages", json!([{ "id": "m", "role": "assistant", "toolCalls": [{ "id": "c", "type": "zzz" }] }])),
+            "messages[0].toolCalls[0].type",
+        ),
         (with("zzz", json!(1)), "zzz"),
     ] {
         let reply = server.post(AG_UI, &body, ANN).await;

@@ -87,6 +87,24 @@ async fn messages_are_refused_in_anthropics_words() {
             "tools[0].input_examples[0]",
         ),
         (with("context_management", edits("clear_tool_uses_20250919")), "context_management.edits[0]"),
+        (
+            with("context_management", json!({ "edits": [{ "type": "clear_thinking_20251015", "keep": "some" }] })),
+            "context_management.edits[0].keep",
+        ),
+        (with("diagnostics", json!({ "zzz": 1 })), "diagnostics.zzz"),
+        (
+            with(
+                "messages",
+                said(
+                    json!({ "type": "document", "source": { "type": "text", "data": "x", "media_type": "text/html" } }),
+                ),
+            ),
+            "media_type",
+        ),
+        (
+            with("messages", json!([{ "role": "assistant", "content": [{ "type": "thinking", "thinking": 7 }] }])),
+            "messages[0].content[0].thinking",
+        ),
         (with("speed", json!("fast")), "speed"),
         (
             with("messages", said(json!({ "type": "tool_result", "tool_use_id": "c", "content": [zzz] }))),

@@ -104,6 +104,9 @@ async fn models_are_paged_for_anthropics_clients() {
         (format!("?after_id={}", ids[1]), &ids[2..], false),
         (format!("?before_id={}", ids[1]), &ids[..1], false),
         ("?limit=1000&beta=true".to_owned(), &ids[..], false),
+        ("?lifecycle[]=active".to_owned(), &ids[..], false),
+        ("?lifecycle%5B%5D=retired&lifecycle%5B%5D=active".to_owned(), &ids[..], false),
+        ("?lifecycle[]=deprecated&lifecycle[]=retired".to_owned(), &ids[..0], false),
     ] {
         let found = page(&query).await.json();
         let names: Vec<&Value> = found["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
@@ -114,11 +117,70 @@ async fn models_are_paged_for_anthropics_clients() {
             (listed.first().copied(), listed.last().copied())
         );
     }
-    for query in
-        ["?limit=0", "?limit=1001", "?limit=x", "?after_id=nothing", "?after_id=querent&before_id=querent", "?zzz=1"]
-    {
+    for query in [
+        "?limit=0",
+        "?limit=1001",
+        "?limit=x",
+        "?after_id=nothing",
+        "?after_id=querent&before_id=querent",
+        "?lifecycle[]=new",
+        "?zzz=1",
+    ] {
         let reply = page(query).await;
         refused_by_anthropic(&reply, query);
+    }
+    let elsewhere = server.get("/v1/models?lifecycle[]=active", ANN).await;
+    assert_eq!(
+        (elsewhere.status, &elsewhere.json()["error"]["param"]),
+        (400, &json!("lifecycle")),
+        "{}",
+        elsewhere.text
+    );
+}
+
+/// OpenAI's server refuses other types by this status, as those of the other protocols do.
+#[tokio::test]
+async fn bodies_that_say_to_be_no_json_are_refused() {
+    let server = serve().await;
+    let said = json!([{ "role": "user", "content": "thanks" }]);
+    let message =
+        json!({ "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "thanks" }] });
+    for (path, body, place) in [
+        ("/v1/responses", json!({ "input": "thanks" }), "/error/message"),
+        ("/v1/chat/completions", json!({ "messages": said }), "/error/message"),
+        ("/v1/messages", json!({ "model": "m", "max_tokens": 50, "messages": said }), "/error/message"),
+        (
+            "/ag-ui",
+            json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "thanks" }] }),
+            "/error/message",
+        ),
+        (
+            "/a2a",
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": message } }),
+            "/error/message",
+        ),
+        (
+            "/run",
+            json!({ "appName": "a", "userId": "u", "newMessage": { "parts": [{ "text": "thanks" }] } }),
+            "/detail",
+        ),
+        ("/agentengine/api/v1/RunAgent", json!({ "AgentId": "a", "Messages": said }), "/Message"),
+        ("/v1/agent/ask", json!({ "question": "thanks" }), "/error"),
+    ] {
+        let send = async |kind: &'static str| {
+            let request = server.http.post(server.url(path)).header("content-type", kind);
+            server.send(request.body(body.to_string()), ANN).await
+        };
+        for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+            let reply = send(kind).await;
+            assert_eq!(reply.status, 415, "{path} {kind}: {}", reply.text);
+            let said = reply.json();
+            let said = said.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            assert!(said.contains("application/json"), "{path}: {}", reply.text);
+        }
+        assert_eq!(send("application/json; charset=utf-8").await.status, 200, "{path}");
+        let silent = server.send(server.http.post(server.url(path)).body(body.to_string()), ANN).await;
+        assert_eq!(silent.status, 200, "{path}: {}", silent.text);
     }
 }
 
@@ -268,6 +330,31 @@ async fn calls_and_results_of_messages_are_read_or_refused() {
     ] {
         let reply = server.post("/v1/messages", &messages(list.clone()), ANN).await;
         refused_by_anthropic(&reply, &list.to_string());
+    }
+    for (path, body, param) in [
+        (
+            "/v1/chat/completions",
+            json!({ "messages": [{ "role": "user" }, { "role": "user", "content": "thanks" }] }),
+            "messages[0].content",
+        ),
+        (
+            "/v1/responses",
+            json!({ "input": [{ "role": "user", "content": null }, { "role": "user", "content": "thanks" }] }),
+            "input[0].content",
+        ),
+        (
+            "/v1/responses",
+            json!({ "input": [{ "type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "status": "zzz" }] }),
+            "input[0].status",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({ "messages": [{ "role": "user", "content": "thanks" }], "prediction": { "type": "content", "content": 7 } }),
+            "prediction.content",
+        ),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!((reply.status, &reply.json()["error"]["param"]), (400, &json!(param)), "{body}: {}", reply.text);
     }
     let alone = json!({ "messages": [{ "role": "assistant", "content": "I am here." }] });
     let reply = server.post("/v1/chat/completions", &alone, ANN).await;

@@ -22,6 +22,10 @@ const THINKING: FieldValues = FieldValues::Members(&[
 /// What is taken out of the conversation. Thinking is: what the model thought is not shown to it again.
 const CONTEXT_MANAGEMENT: FieldValues = FieldValues::Members(&[("edits", FieldValues::List)]);
 const CLEAR_THINKING: &str = "clear_thinking_20251015";
+const CLEARED: &[(&str, FieldValues)] = &[("type", FieldValues::Text), ("keep", FieldValues::Parsed)];
+/// Which thinking is kept, where it is not `all`.
+const KEPT: &[(&str, FieldValues)] =
+    &[("type", FieldValues::OneOf(&["all", "thinking_turns"])), ("value", FieldValues::Integer(1, i64::MAX))];
 
 /// A field of a request.
 struct MessagesField {
@@ -72,7 +76,13 @@ const FIELDS: &[MessagesField] = &[
     field("service_tier", IDLE, false, FieldValues::OneOf(&["auto", "standard_only"]), "there is one"),
     field("inference_geo", IDLE, false, FieldValues::Text, "the model is where it is"),
     field("cache_control", IDLE, true, CACHE_CONTROL, "the model's server decides"),
-    field("diagnostics", IDLE, false, FieldValues::Object, "there are none"),
+    field(
+        "diagnostics",
+        IDLE,
+        false,
+        FieldValues::Members(&[("previous_message_id", FieldValues::Text)]),
+        "there are none",
+    ),
     field(
         "context_management",
         IDLE,
@@ -117,10 +127,16 @@ pub(super) fn check_fields(fields: &Map<String, Value>, is_count: bool) -> Resul
 fn check_edits(fields: &Map<String, Value>) -> Result<(), BadRequest> {
     let edits = fields.get("context_management").and_then(|management| management["edits"].as_array());
     for (index, edit) in edits.into_iter().flatten().enumerate() {
+        let at = format!("context_management.edits[{index}]");
         if edit["type"] != CLEAR_THINKING {
-            let at = format!("context_management.edits[{index}]");
             let message = format!("`{at}` is not supported; only `{CLEAR_THINKING}` is, which changes nothing here");
             return Err(BadRequest::invalid(&at, message));
+        }
+        check_value(&at, FieldValues::Members(CLEARED), "", edit)?;
+        match &edit["keep"] {
+            Value::Null => {}
+            Value::String(word) if word == "all" => {}
+            keep => check_value(&format!("{at}.keep"), FieldValues::Members(KEPT), "", keep)?,
         }
     }
     Ok(())

@@ -134,7 +134,7 @@ pub fn check_messages(input: &Value, name: &str) -> Result<(), BadRequest> {
     for (index, item) in list.iter().enumerate() {
         let at = if is_one { name.to_owned() } else { format!("{name}[{index}]") };
         match item.get("role") {
-            Some(_) => check_message(item, &at, RESPONSES_MESSAGE, OPENAI_PARTS)?,
+            Some(_) => check_message(item, &at, RESPONSES_MESSAGE, &OPENAI_PARTS)?,
             None => check_item(item, &at)?,
         }
     }

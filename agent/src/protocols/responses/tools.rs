@@ -146,7 +146,7 @@ fn check_allowed(allowed: &Value, at: &str) -> Result<(), BadRequest> {
 /// Checks a word or a filter that says which calls wait for a person. It has no effect: those do that write.
 fn check_approval(approval: &Value, at: &str) -> Result<(), BadRequest> {
     const TOOLS: FieldValues =
-        FieldValues::Members(&[("tool_names", FieldValues::List), ("read_only", FieldValues::Flag)]);
+        FieldValues::Members(&[("tool_names", FieldValues::TextList), ("read_only", FieldValues::Flag)]);
     match approval {
         Value::Null => Ok(()),
         Value::Object(filters) => Ok(check_members(filters, at, &[("always", TOOLS), ("never", TOOLS)])?),

@@ -3,8 +3,6 @@
 //! Messages are passed unchanged. Each request is a task of its own: cancelling it drops its connection, which ends it on
 //! the server. A session that the server forgot is opened again with the client's own `initialize`.
 
-mod lines;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
+use querent_agent::protocols::json::parse_json;
 use reqwest::{Method, Response, StatusCode, header};
 use rmcp::transport::stdio_pipes;
 use serde_json::{Value, json};
@@ -20,10 +19,10 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::lines::{InputLine, next_line};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::sse;
-use lines::{InputLine, next_line};
 
 /// The most bytes of one message.
 const MAX_LINE: usize = 16 << 20;
@@ -81,7 +80,7 @@ struct Calls {
 
 impl Calls {
     async fn begin(&mut self, server: &Arc<ProxiedServer>, line: &str) {
-        let message: Value = match serde_json::from_str(line) {
+        let message = match parse_json(line.as_bytes()) {
             Ok(message) => message,
             Err(error) => {
                 return server.refuse(&Value::Null, PARSE_ERROR, &format!("the message is not JSON: {error}")).await;

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::http::openai::error::{OpenAiError, OpenAiErrorParts, render_errors};
 use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
-use crate::http::route::TakenBodies;
+use crate::http::route::{FieldKind, TakenBodies};
 use crate::state::AppState;
 
 /// What the path of every action begins with.
@@ -40,10 +40,24 @@ impl FromRequest<AppState> for ActionCall {
         let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), &state).await?;
         let action = Action::parse(&body)?;
         if let Some(taken) = taken {
-            action.check_names(taken.field_names())?;
+            action.check_names(taken.fields().map(|field| field.name))?;
+            check_kinds(&action, taken)?;
         }
         Ok(Self { state, principal, request_id, action })
     }
+}
+
+/// Refuses a text or a flag that is none, also where the field has no effect; the handlers judge the others. Errors: 422.
+fn check_kinds(action: &Action, taken: TakenBodies) -> Result<(), OpenAiError> {
+    for field in taken.fields() {
+        match field.kind {
+            FieldKind::Text => action.name(field.name).map(drop)?,
+            FieldKind::Flag => action.flag(field.name).map(drop)?,
+            FieldKind::Integer => action.number(field.name, 0, u64::MAX).map(drop)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns an action's data in its envelope.

@@ -95,9 +95,8 @@ pub(in crate::http) async fn list(
         user_id: action.name("UserId")?,
         ..ConversationFilter::default()
     };
-    let page = usize::try_from(action.number("Page")?.unwrap_or(1)).unwrap_or(usize::MAX).max(1);
-    let page_size = usize::try_from(action.number("PageSize")?.unwrap_or(20)).unwrap_or(usize::MAX);
-    let page_size = page_size.clamp(1, MAX_SESSIONS);
+    let page = count_of(&action, "Page", 1, u64::MAX)?.unwrap_or(1);
+    let page_size = count_of(&action, "PageSize", 1, MAX_SESSIONS as u64)?.unwrap_or(20);
     let records = newest_sessions(&state, &principal, &filter).await?;
     let mut sessions = Vec::new();
     for record in records.iter().skip(page_size.saturating_mul(page - 1)).take(page_size) {
@@ -152,11 +151,11 @@ pub(in crate::http) async fn events(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
-    let (after, before) = (action.number("AfterSeqId")?, action.number("BeforeSeqId")?);
-    let kinds = action.words("EventTypes")?;
+    let (after, before) = places(&action)?;
+    let kinds = action.event_types()?;
     without_checkpoints(&action)?;
-    let offset = usize::try_from(action.number("Offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
-    let limit = usize::try_from(action.number("Limit")?.unwrap_or(200)).unwrap_or(usize::MAX).clamp(1, 2_000);
+    let offset = count_of(&action, "Offset", 0, u64::MAX)?.unwrap_or(0);
+    let limit = count_of(&action, "Limit", 1, 2_000)?.unwrap_or(200);
     let (mut events, running) = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
     let is_before = |event: &Value| before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before));
     events.retain(|event| is_before(event) && is_of_kind(event, &kinds));
@@ -174,6 +173,16 @@ pub(in crate::http) async fn events(
         "EventTypes": kinds,
     });
     Ok(as_stored(&state, running.as_ref(), envelope(&request_id, "ListSessionEvents", &data)).await?)
+}
+
+/// Returns how many are asked for, within the bounds that KsADK's own server has. Errors: 422.
+fn count_of(action: &Action, field: &str, least: u64, most: u64) -> Result<Option<usize>, OpenAiError> {
+    Ok(action.number(field, least, most)?.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+}
+
+/// Returns the places after and before which events are asked for. Errors: 422.
+fn places(action: &Action) -> Result<(Option<u64>, Option<u64>), OpenAiError> {
+    Ok((action.number("AfterSeqId", 0, u64::MAX)?, action.number("BeforeSeqId", 1, u64::MAX)?))
 }
 
 /// Whether an event is of one of these kinds; no kinds are all.
@@ -195,11 +204,11 @@ pub(in crate::http) async fn messages(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
-    let after = action.number("AfterSeqId")?.unwrap_or(0);
-    let before = action.number("BeforeSeqId")?;
-    let kinds = action.words("EventTypes")?;
+    let (after, before) = places(&action)?;
+    let after = after.unwrap_or(0);
+    let kinds = action.event_types()?;
     without_checkpoints(&action)?;
-    let limit = usize::try_from(action.number("Limit")?.unwrap_or(50)).unwrap_or(usize::MAX).clamp(1, 200);
+    let limit = count_of(&action, "Limit", 1, 200)?.unwrap_or(50);
     let (events, running) = session_events(&state, &principal, &record, after).await?;
     let said = events.iter().filter(|event| is_of_kind(event, &kinds)).filter_map(|event| {
         let role = match event["EventType"].as_str()? {

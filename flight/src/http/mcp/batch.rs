@@ -8,9 +8,10 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::{McpPost, RpcMessage, rpc_error};
+use super::McpPost;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::header_text;
+use crate::mcp::{RpcMessage, refusal};
 
 /// The header with the revision that was agreed on; without it a client may be of one that has batches.
 const VERSION: &str = "mcp-protocol-version";
@@ -57,7 +58,7 @@ pub(super) async fn answer(call: McpPost, messages: Vec<Value>) -> Response {
             };
             let kind = response.headers().get(header::CONTENT_TYPE);
             let is_events = kind.is_some_and(|kind| kind.as_bytes().starts_with(EVENTS.as_bytes()));
-            let refused = response.extensions().get::<ApiError>().map(|error| rpc_error(error, &message["id"]));
+            let refused = response.extensions().get::<ApiError>().map(|error| refusal(error, &message["id"]));
             if let Some(error) = refused {
                 yield event(error.to_string().as_bytes());
             } else if is_events {

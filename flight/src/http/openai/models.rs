@@ -1,12 +1,13 @@
 //! `GET /v1/models`: the models that a request may name.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chrono::SecondsFormat;
 use http::{HeaderMap, StatusCode};
 use querent_agent::models::AGENT_MODEL;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
 use super::error::OpenAiError;
 use super::fields::{OpenAiParams, checked_limit};
@@ -24,6 +25,8 @@ pub(in crate::http) const ANTHROPIC_VERSION: &str = "anthropic-version";
 /// The models of one of Anthropic's pages where it does not say how many, and at most.
 const ANTHROPIC_PAGE: usize = 20;
 const MAX_ANTHROPIC_PAGE: usize = 1_000;
+/// The stage of all models: what is configured is in use.
+const STAGE: &str = "active";
 
 /// How Anthropic's clients ask for a page.
 #[derive(Debug, Deserialize)]
@@ -38,16 +41,21 @@ pub(in crate::http) async fn list(
     State(state): State<AppState>,
     headers: HeaderMap,
     OpenAiParams(params): OpenAiParams<ModelListParams>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, OpenAiError> {
     let models = models(&state);
+    let stages = stages_of(query.as_deref().unwrap_or_default());
     if headers.contains_key(ANTHROPIC_VERSION) {
-        let models: Vec<Value> = models.iter().map(|model| as_anthropics(&state, model)).collect();
+        let is_listed = stages.is_empty() || stages.iter().any(|stage| stage == STAGE);
+        let listed = models.iter().filter(|_| is_listed);
+        let models: Vec<Value> = listed.map(|model| as_anthropics(&state, model)).collect();
         return Ok(json_response(StatusCode::OK, &params.page(models)?));
     }
     let given = [
         ("limit", params.limit.is_some()),
         ("after_id", params.after_id.is_some()),
         ("before_id", params.before_id.is_some()),
+        ("lifecycle", !stages.is_empty()),
     ];
     if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
         let message = format!("`{name}` goes with the header {ANTHROPIC_VERSION}; all models are listed at once");
@@ -55,6 +63,13 @@ pub(in crate::http) async fn list(
     }
     let body = json!({ "object": "list", "data": models, "current": current(&state) });
     Ok(json_response(StatusCode::OK, &body))
+}
+
+/// Returns the stages of models that are asked for; none are all.
+fn stages_of(query: &str) -> Vec<String> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let stages = pairs.filter(|(name, _)| matches!(name.as_ref(), "lifecycle" | "lifecycle[]"));
+    stages.map(|(_, stage)| stage.into_owned()).collect()
 }
 
 impl ModelListParams {
@@ -114,7 +129,7 @@ fn as_anthropics(state: &AppState, model: &Value) -> Value {
         "id": model["id"],
         "display_name": model["id"],
         "created_at": state.started_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-        "lifecycle": "active",
+        "lifecycle": STAGE,
     })
 }
 

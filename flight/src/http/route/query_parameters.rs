@@ -23,14 +23,14 @@ pub(in crate::http) struct RefusedParameter(pub(in crate::http) String);
 pub(in crate::http) struct TakenBodies(&'static [Media]);
 
 impl TakenBodies {
-    /// Returns the names of their fields.
-    pub(in crate::http) fn field_names(self) -> impl Iterator<Item = &'static str> + Clone {
-        self.0.iter().flat_map(|media| media.fields).map(|field| field.name)
+    /// Returns their fields.
+    pub(in crate::http) fn fields(self) -> impl Iterator<Item = &'static Field> + Clone {
+        self.0.iter().flat_map(|media| media.fields)
     }
 }
 
-/// Refuses a request whose address has a parameter that its route does not take, has one twice that is no list, or has a flag
-/// that is neither true nor false. Other values are the handlers' to judge.
+/// Refuses a request whose address has a parameter that its route does not take, has one twice that is no list, has a flag that
+/// is neither true nor false, or a list of words with another one. Other values are the handlers' to judge.
 pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: Request, next: Next) -> Response {
     let Some(route) = routes.iter().find(|route| route.is_of(&request)) else { return next.run(request).await };
     request.extensions_mut().insert(TakenBodies(route.bodies));
@@ -61,7 +61,15 @@ fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
             let message = format!("the query parameter `{name}` is true or false, not `{value}`");
             return Some((name, message));
         }
-        let is_list = matches!(field.kind, FieldKind::List | FieldKind::Texts | FieldKind::TextOrList);
+        if let FieldKind::SomeOf(words) = field.kind
+            && !words.contains(&value.as_ref())
+        {
+            let value: String = value.chars().take(MAX_REPEATED).collect();
+            let message = format!("the query parameter `{name}` is one of {}, not `{value}`", words.join(", "));
+            return Some((name, message));
+        }
+        let is_list =
+            matches!(field.kind, FieldKind::List | FieldKind::Texts | FieldKind::SomeOf(_) | FieldKind::TextOrList);
         if !is_list && seen.contains(&name) {
             let message = format!("the query parameter `{name}` is given twice; give it once");
             return Some((name, message));
@@ -77,7 +85,7 @@ impl Field {
     fn is_named(&self, name: &str) -> bool {
         match (self.kind, name.strip_prefix(self.name)) {
             (_, Some("")) => true,
-            (FieldKind::List | FieldKind::Texts, Some(rest)) => rest == "[]",
+            (FieldKind::List | FieldKind::Texts | FieldKind::SomeOf(_), Some(rest)) => rest == "[]",
             (FieldKind::Object, Some(rest)) => rest.starts_with('[') && rest.ends_with(']'),
             _ => false,
         }
@@ -93,14 +101,20 @@ mod tests {
         Field::new("include", FieldKind::List, ""),
         Field::new("metadata", FieldKind::Object, ""),
         Field::new("stream", FieldKind::Flag, ""),
+        Field::new("stage", FieldKind::SomeOf(&["new", "old"]), ""),
     ];
 
     #[test]
     fn a_name_is_one_of_the_routes_or_refused() {
         let refused = |query: &str| refusal(KNOWN, query).map(|(name, _)| name);
-        for query in
-            ["", "limit=1", "include=a&include=b", "include[]=a&include%5B%5D=b", "metadata[a]=1&metadata[b]=2"]
-        {
+        for query in [
+            "",
+            "limit=1",
+            "include=a&include=b",
+            "include[]=a&include%5B%5D=b",
+            "metadata[a]=1&metadata[b]=2",
+            "stage[]=new&stage=old",
+        ] {
             assert_eq!(refused(query), None, "{query}");
         }
         for (query, name) in [
@@ -114,6 +128,8 @@ mod tests {
             ("zzz", "zzz"),
             ("stream=maybe", "stream"),
             ("stream", "stream"),
+            ("stage[]=zzz", "stage[]"),
+            ("stage", "stage"),
             ("=1", ""),
         ] {
             assert_eq!(refused(query).as_deref(), Some(name), "{query}");

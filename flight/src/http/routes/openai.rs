@@ -27,6 +27,11 @@ const LISTED_MODELS: &[Field] = &[
     Field::new("limit", FieldKind::Integer, "with `anthropic-version`: models of a page"),
     Field::text("after_id", "with `anthropic-version`: the last model of the page before"),
     Field::text("before_id", "with `anthropic-version`: the first model of the page behind"),
+    Field::new(
+        "lifecycle",
+        FieldKind::SomeOf(&["active", "deprecated", "retired"]),
+        "with `anthropic-version`: models of these stages",
+    ),
     BETA,
 ];
 /// What the beta clients of Anthropic's libraries send with each request.
