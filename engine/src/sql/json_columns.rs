@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, TableScan, TableSource};
 use datafusion::sql::sqlparser::ast;
 use querent_catalog::ColumnInfo;
@@ -13,6 +14,13 @@ use super::function_forms::makes_json;
 use super::sql_types::is_uuid_type;
 use super::syntax::folded_name;
 use crate::functions::{TO_UUID, TRY_TO_UUID};
+
+/// The functions that give one of their arguments.
+pub(super) const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nvl"];
+/// The functions that give their first argument, of one row or another.
+const OF_FIRST: [&str; 8] = ["nullif", "min", "max", "first_value", "last_value", "nth_value", "mode", "single_value"];
+/// The same, with a value behind it for rows that are not there.
+const OF_OTHER_ROWS: [&str; 2] = ["lag", "lead"];
 
 /// What a column of text holds.
 #[derive(Debug, Clone, Copy)]
@@ -95,12 +103,63 @@ pub(super) fn is_of_kind(expr: &Expr, inputs: &[&LogicalPlan], kind: TextKind) -
         Expr::Column(column) => inputs
             .iter()
             .any(|input| input.schema().maybe_index_of_column(column).is_some_and(|index| holds(input, index, kind))),
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.func.name()) => {
+            are_of_kind(call.args.iter(), inputs, kind)
+        }
+        Expr::ScalarFunction(call) if OF_FIRST.contains(&call.func.name()) => {
+            call.args.first().is_some_and(|value| is_of_kind(value, inputs, kind))
+        }
         Expr::ScalarFunction(call) => kind.is_made_by(call.func.name()),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            are_of_kind(results.map(AsRef::as_ref), inputs, kind)
+        }
+        Expr::AggregateFunction(call) if OF_FIRST.contains(&call.func.name()) => {
+            call.params.args.first().is_some_and(|value| is_of_kind(value, inputs, kind))
+        }
+        Expr::WindowFunction(call) => {
+            let (name, args) = (call.fun.name(), call.params.args.as_slice());
+            let is_chosen = OF_FIRST.contains(&name) || (OF_OTHER_ROWS.contains(&name) && args.len() < 3);
+            is_chosen && args.first().is_some_and(|value| is_of_kind(value, inputs, kind))
+        }
+        Expr::ScalarSubquery(query) => holds(&query.subquery, 0, kind),
         _ => false,
     }
 }
 
-fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
+/// Returns whether values are of a kind, but for nulls, and not all are null.
+fn are_of_kind<'a>(values: impl Iterator<Item = &'a Expr>, inputs: &[&LogicalPlan], kind: TextKind) -> bool {
+    let mut known = values.filter(|value| !is_null_value(value)).peekable();
+    known.peek().is_some() && known.all(|value| is_of_kind(value, inputs, kind))
+}
+
+/// Returns whether a value is null as it is written.
+pub(super) fn is_null_value(value: &Expr) -> bool {
+    match value {
+        Expr::Alias(alias) => is_null_value(&alias.expr),
+        Expr::Cast(cast) => is_null_value(&cast.expr),
+        Expr::Literal(value, _) => value.is_null(),
+        _ => false,
+    }
+}
+
+/// Returns whether a column of a plan is null as it is written.
+pub(super) fn is_null_column(plan: &LogicalPlan, index: usize) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.expr.get(index) {
+            Some(Expr::Column(column)) => {
+                let below = projection.input.schema().maybe_index_of_column(column);
+                below.is_some_and(|below| is_null_column(&projection.input, below))
+            }
+            value => value.is_some_and(is_null_value),
+        },
+        LogicalPlan::SubqueryAlias(alias) => is_null_column(&alias.input, index),
+        _ => false,
+    }
+}
+
+/// Returns whether a column of a plan is known to be of a kind.
+pub(super) fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
     let mut plan = plan;
     loop {
         plan = match plan {
@@ -109,15 +168,35 @@ fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
                 return value.is_some_and(|value| is_of_kind(value, &[projection.input.as_ref()], kind));
             }
             LogicalPlan::Aggregate(aggregate) => {
-                let group = aggregate.group_expr.get(index);
-                return group.is_some_and(|group| is_of_kind(group, &[aggregate.input.as_ref()], kind));
+                let groups = aggregate.schema.fields().len().saturating_sub(aggregate.aggr_expr.len());
+                let value = match index.checked_sub(groups) {
+                    Some(place) => aggregate.aggr_expr.get(place),
+                    None => match grouping_set_to_exprlist(&aggregate.group_expr) {
+                        Ok(keys) => keys.get(index).copied(),
+                        Err(_) => None,
+                    },
+                };
+                return value.is_some_and(|value| is_of_kind(value, &[aggregate.input.as_ref()], kind));
             }
             LogicalPlan::Filter(filter) => filter.input.as_ref(),
             LogicalPlan::Sort(sort) => sort.input.as_ref(),
             LogicalPlan::Limit(limit) => limit.input.as_ref(),
             LogicalPlan::Distinct(Distinct::All(input)) => input.as_ref(),
+            LogicalPlan::Distinct(Distinct::On(rows)) => {
+                let value = rows.select_expr.get(index);
+                return value.is_some_and(|value| is_of_kind(value, &[rows.input.as_ref()], kind));
+            }
             LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
-            LogicalPlan::Window(window) if index < window.input.schema().fields().len() => window.input.as_ref(),
+            LogicalPlan::Subquery(query) => query.subquery.as_ref(),
+            // Its columns are those of what it begins with.
+            LogicalPlan::RecursiveQuery(query) => query.static_term.as_ref(),
+            LogicalPlan::Window(window) => match index.checked_sub(window.input.schema().fields().len()) {
+                None => window.input.as_ref(),
+                Some(place) => {
+                    let value = window.window_expr.get(place);
+                    return value.is_some_and(|value| is_of_kind(value, &[window.input.as_ref()], kind));
+                }
+            },
             LogicalPlan::Join(join) => {
                 let left = join.left.schema().fields().len();
                 match join.join_type {
@@ -131,7 +210,10 @@ fn holds(plan: &LogicalPlan, mut index: usize, kind: TextKind) -> bool {
                     JoinType::LeftMark | JoinType::RightMark => return false,
                 }
             }
-            LogicalPlan::Union(union) => return union.inputs.iter().all(|input| holds(input, index, kind)),
+            LogicalPlan::Union(union) => {
+                let mut known = union.inputs.iter().filter(|input| !is_null_column(input, index)).peekable();
+                return known.peek().is_some() && known.all(|input| holds(input, index, kind));
+            }
             LogicalPlan::TableScan(scan) => return is_scanned(scan, index, kind),
             _ => return false,
         };
