@@ -126,10 +126,6 @@ const REFUSALS: &[RefusedForm] = &[
         what: "REFRESH MATERIALIZED VIEW",
         instead: "leave it out: a view reads its tables each time; to keep its rows, CREATE OR REPLACE TABLE t AS query",
     },
-    RefusedForm { begins: &["explain", "(", "format"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "analyze"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "costs"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "verbose"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm {
         begins: &["from", "(", "show"],
         what: "SHOW in FROM",
@@ -150,7 +146,6 @@ const SEQUENCE: &str =
 const LIKE_TABLE: &str = "write CREATE TABLE new (LIKE old), which takes NOT NULL and defaults along, and no keys";
 const LEAVE_OUT: &str = "leave it out: it changes no answer";
 const NOTHING_THERE: &str = "leave it out: there are databases, tables, views and vector indexes";
-const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
 const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
