@@ -73,6 +73,11 @@ const REFUSALS: &[RefusedForm] = &[
         instead: "leave it out: a statement is written when it ends; OPTIMIZE t merges small files",
     },
     RefusedForm {
+        begins: &["vacuum", "analyze"],
+        what: "VACUUM ANALYZE",
+        instead: "write ANALYZE t, which counts distinct values, and OPTIMIZE t, which merges small files",
+    },
+    RefusedForm {
         begins: &["create", "recursive", "view"],
         what: "CREATE RECURSIVE VIEW",
         instead: "write CREATE VIEW name AS WITH RECURSIVE name(columns) AS (...) SELECT * FROM name",
@@ -419,7 +424,7 @@ fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> 
         Some(&"create") if refusal.begins.contains(&"function") => {
             at == 0 && !tokens.iter().any(|token| is_word(&token.token, "returns"))
         }
-        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"drop" | &"explain") => at == 0,
+        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"drop" | &"vacuum") => at == 0,
         _ => true,
     };
     let tokens = &tokens[at..];
