@@ -343,7 +343,7 @@ fn with_united_uuids(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let Column { relation, name, spans: _ } = column.clone();
             match rows.read_where_one(Expr::Column(column))? {
                 same @ Expr::Column(_) => Ok(same),
-                read => Ok(read.alias_qualified(relation, name)),
+                text => Ok(text.alias_qualified(relation, name)),
             }
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
