@@ -10,7 +10,7 @@ use crate::connection::{DatabaseError, DatabaseFault};
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The table does not exist or may not be seen.
-    #[error("unknown table `{table}` in database `{database}`{}", did_you_mean(.nearest))]
+    #[error("unknown table `{table}` in database `{database}`{}", instead_of(.table, .nearest))]
     TableNotFound {
         /// The database that was searched.
         database: String,
@@ -20,7 +20,7 @@ pub enum CatalogError {
         nearest: Option<String>,
     },
     /// The database does not exist or may not be seen.
-    #[error("unknown database `{database}`{}", did_you_mean(.nearest))]
+    #[error("unknown database `{database}`{}", instead_of(.database, .nearest))]
     DatabaseNotFound {
         /// The name asked for.
         database: String,
@@ -320,6 +320,35 @@ impl From<rusqlite::Error> for CatalogError {
 
 fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// Says what to write in place of a table or a database that there is not: the nearest one, or for the catalogs of other systems
+/// what says the same here.
+fn instead_of(name: &str, nearest: &Option<String>) -> String {
+    const OTHER_CATALOGS: [&str; 17] = [
+        "pg_attribute",
+        "pg_catalog",
+        "pg_class",
+        "pg_constraint",
+        "pg_database",
+        "pg_index",
+        "pg_namespace",
+        "pg_stat_user_tables",
+        "pg_tables",
+        "pg_type",
+        "pg_views",
+        "duckdb_columns",
+        "duckdb_tables",
+        "sqlite_master",
+        "sqlite_schema",
+        "sys",
+        "sysobjects",
+    ];
+    let is_of_other = OTHER_CATALOGS.iter().any(|other| name.eq_ignore_ascii_case(other));
+    match (is_of_other, nearest) {
+        (true, None) => "; write information_schema.tables, .columns or .schemata".to_owned(),
+        _ => did_you_mean(nearest),
+    }
 }
 
 fn existing_as(existing: &Option<String>) -> String {

@@ -232,6 +232,18 @@ impl CatalogTables<'_> {
         self.index.change(drop).await
     }
 
+    /// As [`CatalogTables::drop`], of several objects in one change.
+    pub async fn drop_all(self, names: Vec<TableName>, kinds: &[TableKind], if_missing_ok: bool) -> Result<()> {
+        let kinds = kinds.to_vec();
+        let drop = self.store.write(move |change| {
+            for name in &names {
+                store::tables::drop_named(change, name, &kinds, if_missing_ok)?;
+            }
+            Ok(())
+        });
+        self.index.change(drop).await
+    }
+
     /// Sets a comment; `None` removes it. `column = None` means the table itself.
     pub async fn set_comment(self, name: &TableName, column: Option<&str>, comment: Option<&str>) -> Result<()> {
         let (name, column, comment) = (name.clone(), column.map(str::to_string), comment.map(str::to_string));

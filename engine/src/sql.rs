@@ -10,8 +10,8 @@
 //! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
 //! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
-//! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge` and
-//! `alter_table`; `repeated_changes`, whether they can be planned for several rows of values at once; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
+//! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge`,
+//! `drop_statement` and `alter_table`; `repeated_changes`, whether they can be planned for several rows of values at once; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
 
 mod accepted;
 mod alter_table;
@@ -28,6 +28,7 @@ mod conflict_clauses;
 mod date_arithmetic;
 mod dialect;
 mod domain_checks;
+mod drop_statement;
 mod elapsed_times;
 pub(crate) mod embedded_texts;
 mod exact_averages;

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
-use super::other_dialects::{call_of_keyword, instead_of, statement_instead};
+use super::other_dialects::{call_of_keyword, instead_of, statement_instead, unknown_statement};
 use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{from_wrong_use, instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
@@ -231,7 +231,7 @@ fn from_parser(error: ParserError) -> EngineError {
     match error {
         ParserError::RecursionLimitExceeded => EngineError::too_deep(),
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
-            EngineError::Parse { message: parse_message(&message) }
+            unknown_statement(&message).unwrap_or_else(|| EngineError::Parse { message: parse_message(&message) })
         }
     }
 }

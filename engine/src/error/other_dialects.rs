@@ -1,4 +1,6 @@
-//! Functions of other systems, with what stands for them here.
+//! Functions and statements of other systems, with what stands for them here.
+
+use super::EngineError;
 
 /// Returns the call for a function that other systems have without parentheses, where it is taken for a column.
 pub(super) fn call_of_keyword(column: &str) -> Option<&'static str> {
@@ -56,7 +58,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["nullifzero"], "nullif(value, 0)"),
         (&["decode_case"], "CASE value WHEN 1 THEN 'a' END"),
         (&["sha1", "sha", "hash", "md5_number"], "md5(text) or sha256(text)"),
-        (&["uuidv7", "uuid_generate_v7"], "uuid()"),
+        (&["uuid_generate_v7"], "uuidv7()"),
         (&["sha224"], "sha256(value)"),
         (&["crc32", "crc32c"], "md5(value)"),
         (&["left_grapheme"], "left(text, count)"),
@@ -68,6 +70,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["parse_ident"], "string_split(name, '.')"),
         (&["alias"], "the name as a text"),
         (&["list_histogram"], "histogram(value) over unnest(list)"),
+        (&["array_split", "arraysplit", "list_split"], "[list[:n], list[n + 1:]]"),
+        (&["json_group_structure"], "json_structure(json_group_array(value))"),
         (&["equi_width_bins"], "range(lower, upper, width)"),
         (&["array_cross_product"], "the three products: [a[2] * b[3] - a[3] * b[2], ...]"),
         (&["array_shuffle", "array_sample"], "(SELECT array_agg(x ORDER BY random()) FROM unnest(list) t(x))"),
@@ -116,7 +120,7 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["timetz_byte_comparable", "create_sort_key"], "ORDER BY the value itself"),
         (&["get_type", "vector_type", "variant_typeof"], "typeof(value)"),
         (&["make_type"], "CAST(value AS DECIMAL(10, 2))"),
-        (&["uuid_extract_timestamp", "uuid_extract_version"], "uuid() and a column DEFAULT now() beside it"),
+        (&["uuid_extract_timestamp"], "uuid() and a column DEFAULT now() beside it"),
         (&["error"], "a condition in WHERE, or SELECT of the rows that are wrong"),
         (&["pg_client_encoding"], "'UTF8', which all texts are"),
         (&["pg_sleep_for", "pg_sleep_until"], "a SELECT of values; a statement does not wait"),
@@ -134,10 +138,8 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
         (&["repeat_row"], "FROM range(3) beside the values"),
         (&["repeat"], "unnest(array_repeat(value, count))"),
         (&["duckdb_columns", "duckdb_views", "duckdb_constraints"], "information_schema.columns"),
-        (
-            &["duckdb_tables", "duckdb_databases", "duckdb_schemas", "pragma_table_info", "pragma_show_tables"],
-            "information_schema.tables",
-        ),
+        (&["duckdb_tables", "duckdb_databases", "duckdb_schemas", "pragma_show_tables"], "information_schema.tables"),
+        (&["pragma_table_info"], "information_schema.columns, or DESCRIBE table"),
         (&["duckdb_functions", "duckdb_types", "duckdb_keywords"], "SHOW FUNCTIONS"),
         (&["duckdb_settings", "pg_settings"], "SHOW ALL"),
         (&["test_all_types"], "SELECT of the types' literals"),
@@ -237,6 +239,9 @@ pub(super) fn instead_of(function: &str) -> Option<&'static str> {
 pub(crate) const OWN_FUNCTION: &str = "write its expression where it is called; what it would select is a view (CREATE VIEW), or \
                                        WITH name AS (SELECT ...) within one statement";
 
+/// What is said of a statement that nothing is known of.
+const STATEMENTS_PAGE: &str = "see docs/sql.md for the statements there are";
+
 /// Returns what to do in the place of a statement that there is not.
 pub(super) fn statement_instead(statement: &str) -> &'static str {
     match statement {
@@ -249,6 +254,9 @@ pub(super) fn statement_instead(statement: &str) -> &'static str {
         "DROP MACRO" | "DROP FUNCTION" => return "there are no functions of one's own to drop",
         "CREATE TYPE" | "DROP TYPE" => {
             return "write the type where it is used, STRUCT(a INT) or a list; an enumeration is a VARCHAR";
+        }
+        "CREATE ROLE" | "CREATE USER" | "DROP ROLE" | "DROP USER" => {
+            return "leave it out: who calls, with which role and groups, is said by a token; GRANT names GROUP, ROLE and SUBJECT";
         }
         "CREATE SEQUENCE" | "DROP SEQUENCE" => {
             return "number rows with row_number() OVER () + (SELECT max(id) FROM t), or give the column DEFAULT uuid()";
@@ -265,17 +273,26 @@ pub(super) fn statement_instead(statement: &str) -> &'static str {
              same lake"
         }
         "MERGE" => "write the table anew, CREATE OR REPLACE TABLE t AS SELECT ... with a FULL JOIN of the changes",
-        "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" => {
+        "BEGIN" | "START" | "COMMIT" | "END" | "ROLLBACK" | "ABORT" | "SAVEPOINT" | "RELEASE" => {
             "leave it out: each statement is a transaction of its own"
         }
         "PRAGMA" => "DESCRIBE t, SHOW TABLES, SHOW ALL and SET name = value say the same",
-        "CALL" => "there are no procedures: write a SELECT",
+        "CALL" | "DO" => "there are no procedures: write a SELECT",
         "LOCK" | "LISTEN" | "NOTIFY" | "UNLISTEN" | "DECLARE" | "FETCH" | "CLOSE" | "DISCARD" => {
             "leave it out: a statement reads one snapshot, and its rows come as they are read"
         }
         "INSTALL" | "LOAD" => "leave it out: there are no extensions to load",
         "ATTACH" | "DETACH" => "write CREATE EXTERNAL TABLE, or import the file, and USE database",
         "VACUUM" | "CHECKPOINT" => "OPTIMIZE t merges small files; `querent expire-snapshots` removes old states",
-        _ => "see docs/sql.md for the statements there are",
+        "REINDEX" | "CLUSTER" => "leave it out: tables are pruned by their statistics; OPTIMIZE t merges small files",
+        _ => STATEMENTS_PAGE,
     }
+}
+
+/// Returns the error of a statement that the parser does not know and another system has.
+pub(super) fn unknown_statement(message: &str) -> Option<EngineError> {
+    let (_, found) = message.split_once("Expected: an SQL statement, found: ")?;
+    let what = found.split(' ').next()?.to_uppercase();
+    let hint = statement_instead(&what);
+    (hint != STATEMENTS_PAGE).then(|| EngineError::Unsupported { what, hint: hint.to_owned() })
 }

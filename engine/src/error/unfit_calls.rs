@@ -23,7 +23,9 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
         "avg" if types.starts_with("DATE") || types.starts_with("TIMESTAMP") => {
             "write epoch_ms(CAST(avg(epoch_ms(time)) AS BIGINT)), or quantile_disc(time, 0.5)".into()
         }
-        "median" => "write quantile_disc(value, 0.5), which is one of the values, or cast what it is given to a number".into(),
+        "median" | "percentile_cont" => {
+            "write quantile_disc(value, 0.5), which is one of the values, or cast what it is given to a number".into()
+        }
         "sum" if types == "BOOLEAN" => "write count_if(condition)".into(),
         "avg" if types == "BOOLEAN" => "write avg(CAST(condition AS INTEGER))".into(),
         "avg" | "sum" if types.starts_with("INTERVAL") => {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, DurationMicrosecondArray, Float64Array, IntervalMonthDayNanoArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, DurationMicrosecondArray, Float64Array, IntervalMonthDayNanoArray, ListArray,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, DurationMicrosecondType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, DurationMicrosecondType, Field, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -13,7 +15,8 @@ use datafusion::logical_expr::ScalarUDF;
 use super::dates::MICROS_A_DAY;
 use super::definition::{Definition, invalid};
 
-/// The function that returns how long an interval is, with months of 30 days and days of 24 hours.
+/// The function that returns how long an interval is, with months of 30 days and days of 24 hours; of a list of intervals, the list of
+/// their lengths.
 pub(crate) const INTERVAL_LENGTH: &str = "interval_length";
 /// The function that returns an interval in seconds, with years of 365.25 days and months of 30.
 pub(crate) const INTERVAL_EPOCH: &str = "interval_epoch";
@@ -27,12 +30,24 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: INTERVAL_LENGTH,
             aliases: &[],
             arguments: 1..=1,
-            takes,
-            returns: |_| Ok(DataType::Duration(TimeUnit::Microsecond)),
-            compute: |arrays, _| {
-                let intervals = intervals(&arrays[0])?;
-                let lengths = intervals.iter().map(|interval| interval.map(length).transpose());
-                Ok(Arc::new(lengths.collect::<Result<DurationMicrosecondArray>>()?))
+            takes: |types| match types {
+                [DataType::List(element)] => {
+                    let elements = takes(&[element.data_type().clone()])?;
+                    Ok(elements.into_iter().map(|element| DataType::new_list(element, true)).collect())
+                }
+                _ => takes(types),
+            },
+            returns: |types| {
+                let length = DataType::Duration(TimeUnit::Microsecond);
+                Ok(if matches!(types, [DataType::List(_)]) { DataType::new_list(length, true) } else { length })
+            },
+            compute: |arrays, _| match arrays[0].as_list_opt::<i32>() {
+                Some(lists) => {
+                    let element = Arc::new(Field::new_list_field(DataType::Duration(TimeUnit::Microsecond), true));
+                    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+                    Ok(Arc::new(ListArray::new(element, offsets, lengths(lists.values())?, nulls)))
+                }
+                None => lengths(&arrays[0]),
             },
         },
         Definition {
@@ -63,6 +78,13 @@ fn takes(types: &[DataType]) -> Result<Vec<DataType>> {
         [DataType::Duration(_)] => vec![DataType::Duration(TimeUnit::Microsecond)],
         _ => vec![DataType::Interval(IntervalUnit::MonthDayNano)],
     })
+}
+
+/// Returns the lengths of intervals, or elapsed times as such.
+fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
+    let intervals = intervals(array)?;
+    let lengths = intervals.iter().map(|interval| interval.map(length).transpose());
+    Ok(Arc::new(lengths.collect::<Result<DurationMicrosecondArray>>()?))
 }
 
 /// Returns intervals, or elapsed times as such.

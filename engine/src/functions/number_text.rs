@@ -6,6 +6,8 @@ use super::definition::invalid;
 
 /// The most digits of a pattern.
 const MAX_DIGITS: usize = 60;
+/// The most letters of a number in Roman numerals.
+const MOST_ROMAN: usize = 15;
 
 /// A number that a pattern shows.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +61,24 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     if let Some(rest) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
         (fills, body) = (false, rest);
     }
+    if let "RN" | "rn" = body {
+        let roman = roman_text(value);
+        let roman = if body == "rn" { roman.to_lowercase() } else { roman };
+        return Ok(if fills { format!("{roman:>MOST_ROMAN$}") } else { roman });
+    }
+    let (ordinal, body) = match (body.strip_suffix("TH"), body.strip_suffix("th")) {
+        (Some(rest), _) => (Some(true), rest),
+        (_, Some(rest)) => (Some(false), rest),
+        (None, None) => (None, body),
+    };
+    let (in_brackets, body) = match body.strip_suffix("PR") {
+        Some(rest) => (true, rest),
+        None => (false, body),
+    };
+    let (first_sign, body) = match body.strip_prefix("SG") {
+        Some(rest) => (true, rest),
+        None => (false, body),
+    };
     let (leading_sign, body) = match body.strip_prefix('S') {
         Some(rest) => (true, rest),
         None => (false, body),
@@ -81,6 +101,10 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     let digits = whole.chars().filter(|letter| is_digit(*letter)).count();
     if !known || !fraction.chars().all(is_digit) || digits + fraction.len() == 0 || digits + fraction.len() > MAX_DIGITS
     {
+        return Err(wrong());
+    }
+    let signs = [in_brackets, first_sign, leading_sign, trailing_sign];
+    if signs.iter().filter(|is_there| **is_there).count() > 1 || (ordinal.is_some() && !fraction.is_empty()) {
         return Err(wrong());
     }
     let shown = value.digits(fraction.len()).filter(|(number, _)| number.trim_start_matches('0').len() <= digits);
@@ -121,19 +145,77 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     if percent {
         text.push('%');
     }
-    match (value.is_negative(), leading_sign, trailing_sign) {
+    let is_negative = value.is_negative();
+    match (is_negative, leading_sign, trailing_sign) {
+        _ if first_sign || in_brackets => {}
         (true, _, false) => text.insert(0, '-'),
         (false, true, _) => text.insert(0, '+'),
         (true, _, true) => text.push('-'),
-        (false, _, true) => text.push(if pattern.ends_with('S') { '+' } else { ' ' }),
-        (false, false, false) => {}
+        (false, _, true) if pattern.ends_with('S') => text.push('+'),
+        (false, _, true) if fills => text.push(' '),
+        (false, _, _) => {}
     }
-    if fills {
-        let decimals = if fraction.is_empty() { 0 } else { fraction.len() + 1 };
-        let extra = usize::from(currency) + usize::from(percent) + 1;
-        text = format!("{text:>width$}", width = width + decimals + extra);
+    let decimals = if fraction.is_empty() { 0 } else { fraction.len() + 1 };
+    let shown_width = width + decimals + usize::from(currency) + usize::from(percent);
+    if in_brackets {
+        text = match (is_negative, fills) {
+            (true, _) => format!("<{text}>"),
+            (false, true) => format!(" {text} "),
+            (false, false) => text,
+        };
+    }
+    if first_sign {
+        let number = if fills { format!("{text:>shown_width$}") } else { text };
+        text = format!("{}{number}", if is_negative { '-' } else { '+' });
+    } else if fills {
+        let extra = if in_brackets { 2 } else { 1 };
+        text = format!("{text:>width$}", width = shown_width + extra);
+    }
+    if let Some(is_upper) = ordinal.filter(|_| !is_negative) {
+        let suffix = ordinal_suffix(&number);
+        text.push_str(&if is_upper { suffix.to_uppercase() } else { suffix.to_owned() });
     }
     Ok(text)
+}
+
+/// Returns what stands behind the digits of an ordinal number in English.
+fn ordinal_suffix(digits: &str) -> &'static str {
+    let is_teen = digits.len() > 1 && digits.as_bytes()[digits.len() - 2] == b'1';
+    match digits.as_bytes().last() {
+        Some(b'1') if !is_teen => "st",
+        Some(b'2') if !is_teen => "nd",
+        Some(b'3') if !is_teen => "rd",
+        _ => "th",
+    }
+}
+
+/// Returns a number from 1 to 3999 in Roman numerals; `#` for others.
+fn roman_text(value: ShownNumber) -> String {
+    const NUMERALS: [(u32, &str); 13] = [
+        (1000, "M"),
+        (900, "CM"),
+        (500, "D"),
+        (400, "CD"),
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ];
+    let whole = value.digits(0).filter(|_| !value.is_negative()).and_then(|(whole, _)| whole.parse::<u32>().ok());
+    let Some(mut rest) = whole.filter(|whole| (1..4000).contains(whole)) else { return "#".repeat(MOST_ROMAN) };
+    let mut text = String::new();
+    for (number, numeral) in NUMERALS {
+        while rest >= number {
+            rest -= number;
+            text.push_str(numeral);
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -154,10 +236,27 @@ mod tests {
             (-12345.5, "FM9,9.9", "-#,#.#"),
             (0.1, "0.9", " 0.1"),
             (1_000_000.0, "FM9,999,999", "1,000,000"),
+            (485.0, "999MI", "485 "),
+            (485.0, "FM999MI", "485"),
+            (-485.0, "FM999MI", "485-"),
+            (485.0, "SG999", "+485"),
+            (-485.0, "SG999", "-485"),
+            (-5.0, "SG999", "-  5"),
+            (-485.0, "999PR", "<485>"),
+            (485.0, "999PR", " 485 "),
+            (485.0, "FM999PR", "485"),
+            (482.0, "999th", " 482nd"),
+            (411.0, "FM999TH", "411TH"),
+            (485.0, "RN", "        CDLXXXV"),
+            (485.0, "FMRN", "CDLXXXV"),
+            (5.2, "FMRN", "V"),
+            (4000.0, "RN", "###############"),
         ] {
             assert_eq!(number_text(ShownNumber::Double(value), pattern).unwrap(), text, "{value} {pattern}");
         }
-        assert!(number_text(ShownNumber::Double(1.0), "abc").is_err());
+        for pattern in ["abc", "S999PR", "SG999MI", "9.9th"] {
+            assert!(number_text(ShownNumber::Double(1.0), pattern).is_err(), "{pattern}");
+        }
     }
 
     #[test]

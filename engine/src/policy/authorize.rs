@@ -99,7 +99,7 @@ impl StatementRights<'_> {
             | WriteStatement::CreateTable { .. }
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::CreateView { .. }
-            | WriteStatement::DropTable { .. }
+            | WriteStatement::DropTables { .. }
             | WriteStatement::Insert { .. }
             | WriteStatement::ChangeRows { .. }
             | WriteStatement::AlterTable { .. }

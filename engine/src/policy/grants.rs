@@ -94,15 +94,17 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         WriteStatement::CreateExternalTable(request) => {
             require_privilege(what, Privilege::Modify, &request.name, None, rights)
         }
-        // Nothing is dropped then: `apply_write` asks again.
-        WriteStatement::DropTable { name, if_missing_ok: true, .. } if !rights.may_see(&name.database) => Ok(()),
-        WriteStatement::DropTable { name, if_missing_ok, .. } => {
+        WriteStatement::DropTables { names, if_missing_ok, .. } => names.iter().try_for_each(|name| {
+            // Nothing is dropped then: `apply_write` asks again.
+            if *if_missing_ok && !rights.may_see(&name.database) {
+                return Ok(());
+            }
             // What may not be seen is not there.
             if !*if_missing_ok && !rights.may_see_table(name) {
                 return Err(table_not_found(name));
             }
             require_privilege(what, Privilege::Modify, name, None, rights)
-        }
+        }),
         WriteStatement::Comment { target, .. } => match target {
             CommentTarget::Database(name) => require_seen_database(what, name, rights),
             CommentTarget::Table(name) | CommentTarget::Column(name, _) if !rights.may_see_table(name) => {

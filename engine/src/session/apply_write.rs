@@ -43,7 +43,6 @@ pub(super) async fn apply_write(
         }
         // What the caller may not see is not there.
         WriteStatement::DropDatabase { name, if_missing_ok: true, .. } if !sees_database(session, &name) => {}
-        WriteStatement::DropTable { name, if_missing_ok: true, .. } if !sees_database(session, &name.database) => {}
         WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
             if cascade && holds_hidden(session, &name).await? {
                 // What could not be dropped by itself does not go with its database.
@@ -78,15 +77,22 @@ pub(super) async fn apply_write(
             let schema = ResultTypes::default().result_schema(input.schema().as_arrow());
             catalog.tables().create_view(&name, &sql, &default_database, &schema, if_exists).await?;
         }
-        WriteStatement::DropTable { name, kinds, if_missing_ok } => {
-            if is_hidden(session, &name).await? {
-                if if_missing_ok {
-                    return Ok(0);
+        WriteStatement::DropTables { names, kinds, if_missing_ok } => {
+            let mut seen = Vec::with_capacity(names.len());
+            for name in names {
+                let is_absent = if_missing_ok && !sees_database(session, &name.database);
+                if is_absent || is_hidden(session, &name).await? {
+                    if !if_missing_ok {
+                        return Err(catalog.tables().not_found(session.principal(), &name).await.into());
+                    }
+                    continue;
                 }
-                return Err(catalog.tables().not_found(session.principal(), &name).await.into());
+                seen.push(name);
             }
-            catalog.tables().drop(&name, kinds, if_missing_ok).await?;
-            catalog.vector_indexes().forget_dropped().await?;
+            if !seen.is_empty() {
+                catalog.tables().drop_all(seen, kinds, if_missing_ok).await?;
+                catalog.vector_indexes().forget_dropped().await?;
+            }
         }
         WriteStatement::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, written, interrupt).await;

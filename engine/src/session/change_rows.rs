@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
@@ -59,7 +59,7 @@ pub(super) async fn change_rows(
         RowStatement::Update | RowStatement::Merge => {
             let write_schema = catalog.tables().write_schema(table).await?;
             let values = noted(
-                not_null(written_values(rows, &chosen, statement, written)?, &write_schema),
+                not_null(written_values(rows, &chosen, statement, (&write_schema, written))?, &write_schema),
                 &write_schema,
                 after(statement, written),
             );
@@ -121,7 +121,7 @@ pub(super) async fn change_temporary(
         RowStatement::Delete => delete(rows, &chosen, written).await?,
         RowStatement::Update | RowStatement::Merge => {
             let kept = PlanningMemory::in_pool(Arc::clone(&memory));
-            let values = not_null(written_values(rows, &chosen, statement, written)?, &schema);
+            let values = not_null(written_values(rows, &chosen, statement, (&schema, written))?, &schema);
             let mut values = noted(values, &schema, after(statement, written));
             while let Some(batch) = values.next().await {
                 let batch = managed::cast_batch(&batch?, &schema)?;
@@ -217,7 +217,7 @@ fn after(statement: RowStatement, written: Option<&Arc<WrittenRows>>) -> Option<
 }
 
 /// Returns the values of the rows of a MERGE, with what becomes of each.
-fn with_actions(batch: &RecordBatch, is_written: &BooleanArray, values: &[usize]) -> Result<RecordBatch> {
+fn with_actions(batch: &RecordBatch, is_written: &BooleanArray, values: &RecordBatch) -> Result<RecordBatch> {
     let files = batch.column(0);
     let actions = (0..batch.num_rows()).map(|row| match (files.is_null(row), is_written.value(row)) {
         (true, _) => "INSERT",
@@ -225,24 +225,21 @@ fn with_actions(batch: &RecordBatch, is_written: &BooleanArray, values: &[usize]
         (false, false) => "DELETE",
     });
     let actions: ArrayRef = Arc::new(StringArray::from_iter_values(actions));
-    let mut fields: Vec<FieldRef> = Vec::with_capacity(values.len() + 1);
-    let mut columns = Vec::with_capacity(values.len() + 1);
-    for value in values {
-        fields.push(Arc::clone(&batch.schema_ref().fields()[*value]));
-        columns.push(Arc::clone(batch.column(*value)));
-    }
+    let mut fields: Vec<FieldRef> = values.schema_ref().fields().iter().map(Arc::clone).collect();
+    let mut columns = values.columns().to_vec();
     fields.push(Arc::new(Field::new(MERGE_ACTION, DataType::Utf8, true)));
     columns.push(actions);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
         .map_err(|error| EngineError::Internal(error.to_string()))
 }
 
-/// Returns the values of the rows that are written, and notes the rows whose places they take.
+/// Returns the values of the rows that are written, and notes the rows whose places they take. `returned`: where the rows of a
+/// MERGE are kept, as values of the table's columns.
 fn written_values(
     rows: SendableRecordBatchStream,
     chosen: &Arc<Mutex<ChosenRows>>,
     statement: RowStatement,
-    returned: Option<&Arc<WrittenRows>>,
+    (target, returned): (&SchemaRef, Option<&Arc<WrittenRows>>),
 ) -> Result<SendableRecordBatchStream> {
     let numbers = match statement {
         RowStatement::Delete | RowStatement::Update => 2,
@@ -251,7 +248,7 @@ fn written_values(
     let schema = rows.schema();
     let values: Vec<usize> = (numbers..schema.fields().len()).collect();
     let written: Schema = schema.project(&values).map_err(|error| EngineError::Internal(error.to_string()))?;
-    let (chosen, returned) = (Arc::clone(chosen), returned.map(Arc::clone));
+    let (chosen, target, returned) = (Arc::clone(chosen), Arc::clone(target), returned.map(Arc::clone));
     let batches = rows.map(move |batch| {
         let batch = batch?;
         chosen.lock().add(&batch)?;
@@ -261,7 +258,8 @@ fn written_values(
                 let is_written = batch.columns().get(2).and_then(|writes| writes.as_boolean_opt());
                 let is_written = is_written.ok_or_else(|| EngineError::Internal("MERGE without a choice".into()))?;
                 if let Some(returned) = &returned {
-                    returned.keep(&with_actions(&batch, is_written, &values)?)?;
+                    let stored = managed::cast_batch(&batch.project(&values)?, &target)?;
+                    returned.keep(&with_actions(&batch, is_written, &stored)?)?;
                 }
                 filter_record_batch(&batch, is_written)?
             }

@@ -12,6 +12,9 @@ use super::in_subqueries::with_values;
 use super::range_frames::with_days;
 use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
 
+/// The functions that look for a value in a list.
+const SEARCHING_LISTS: [&str; 3] = ["array_has", "array_position", "array_positions"];
+
 /// Returns whether an expression may compare such times or take parts of them.
 pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
     match expr {
@@ -23,7 +26,7 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
             };
             compares(*op) && may_be(left) && may_be(right)
         }
-        Expr::ScalarFunction(call) => call.name() == "date_part",
+        Expr::ScalarFunction(call) => call.name() == "date_part" || SEARCHING_LISTS.contains(&call.name()),
         Expr::WindowFunction(call) => !call.params.order_by.is_empty() || !call.params.partition_by.is_empty(),
         Expr::AggregateFunction(call) => call.params.distinct,
         Expr::Between(_) | Expr::InList(_) => true,
@@ -36,7 +39,11 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
     let is_elapsed = |expr: &Expr| is_elapsed(expr, schema);
     let length = |expr: Expr| own_call(INTERVAL_LENGTH, vec![expr]);
     Ok(match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_elapsed(&left) && is_elapsed(&right) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if compares(op)
+                && ((is_elapsed(&left) && is_elapsed(&right))
+                    || (is_elapsed_list(&left, schema) && is_elapsed_list(&right, schema))) =>
+        {
             let (left, right) = (length(*left)?, length(*right)?);
             Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
         }
@@ -81,6 +88,16 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
             let args = args.map(|arg| if is_elapsed(&arg) { length(arg) } else { Ok(arg) });
             call.params.args = args.collect::<Result<_>>()?;
             Transformed::yes(Expr::AggregateFunction(call))
+        }
+        Expr::ScalarFunction(mut call) if SEARCHING_LISTS.contains(&call.name()) => {
+            let is_interval = match call.args.as_slice() {
+                [list, sought, ..] => is_elapsed_list(list, schema) && is_elapsed(sought),
+                _ => false,
+            };
+            for arg in call.args.iter_mut().take(2).filter(|_| is_interval) {
+                *arg = length(std::mem::take(arg))?;
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), is_interval)
         }
         Expr::ScalarFunction(mut call) if call.name() == "date_part" && call.args.get(1).is_some_and(is_elapsed) => {
             let time = call.args.pop().unwrap_or_default();
@@ -139,6 +156,13 @@ fn has_elapsed_values(subquery: &Subquery) -> bool {
 
 fn is_elapsed(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
+}
+
+fn is_elapsed_list(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr.get_type(schema) {
+        Ok(DataType::List(element)) => matches!(element.data_type(), DataType::Interval(_) | DataType::Duration(_)),
+        _ => false,
+    }
 }
 
 /// Returns whether an operator compares values by their order.

@@ -5,6 +5,7 @@
 //! more digits, which DataFusion would take from the others.
 
 pub(super) mod meeting_types;
+mod set_operations;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use self::meeting_types::{
     argument_type, common_type, compared_type, gives_way, is_date, is_other_number, meeting_type, other_lists,
     time_of_all_digits, union_type, widest_number,
 };
+use self::set_operations::{is_set_operation, with_set_types};
 use super::elapsed_times::compares;
 use super::exact_times::bound_of_column;
 use super::field_access::own_call;
@@ -291,6 +293,7 @@ fn taken_from_zero(value: &Expr, schema: &DFSchema) -> Option<Expr> {
 /// Returns the node with numbers of one type in the columns that it puts together.
 pub(super) fn with_column_types(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(match node {
+        LogicalPlan::Join(join) if is_set_operation(&join) => with_set_types(join)?,
         LogicalPlan::Join(join) => {
             let mut changed = false;
             let on = join.on.into_iter().map(|(left, right)| {

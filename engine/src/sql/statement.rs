@@ -17,7 +17,7 @@ use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName, ShowCreateObject,
 };
-use querent_catalog::{Catalog, CatalogError, ColumnDefault, IfExists, Principal, TableKind, TableName};
+use querent_catalog::{Catalog, CatalogError, ColumnDefault, IfExists, Principal, TableName};
 
 use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
@@ -309,34 +309,6 @@ impl StatementPlanner<'_> {
 
     pub(super) fn full_name(&self, reference: &TableReference) -> Result<TableName> {
         full_name(reference, self.database)
-    }
-
-    fn drop(
-        &self,
-        object_type: &ObjectType,
-        names: &[ObjectName],
-        if_missing_ok: bool,
-        cascade: bool,
-    ) -> Result<LogicalPlan> {
-        let [name] = names else {
-            return Err(EngineError::Unsupported {
-                what: "dropping several objects at once".into(),
-                hint: "drop them one by one".into(),
-            });
-        };
-        if matches!(object_type, ObjectType::Schema | ObjectType::Database) {
-            return Ok(WriteStatement::DropDatabase { name: database_name(name)?, if_missing_ok, cascade }.into_plan());
-        }
-        let kinds: &'static [TableKind] = match object_type {
-            ObjectType::View => &[TableKind::View],
-            _ => &[TableKind::Managed, TableKind::External],
-        };
-        let reference = object_name_to_table_reference(name.clone(), false)?;
-        if let (ObjectType::Table, Some(name)) = (object_type, self.temporary_name(&reference)) {
-            return Ok(WriteStatement::DropTemporary { name }.into_plan());
-        }
-        let name = self.full_name(&reference)?;
-        Ok(WriteStatement::DropTable { name, kinds, if_missing_ok }.into_plan())
     }
 
     fn comment_target(&self, object_type: CommentObject, name: &ObjectName) -> Result<CommentTarget> {

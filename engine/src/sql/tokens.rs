@@ -6,6 +6,7 @@
 
 mod brackets;
 mod copies;
+mod explain_options;
 mod insert_by;
 mod key_columns;
 mod merge_actions;
@@ -26,6 +27,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
+use self::explain_options::explain_options;
 use self::insert_by::insert_by;
 use self::key_columns::key_columns;
 use self::merge_actions::merge_actions;
@@ -72,6 +74,7 @@ const BEFORE_QUERY: [&str; 3] = ["as", "explain", "analyze"];
 pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    explain_options(&mut tokens)?;
     trailing_commas(&mut tokens);
     nested_joins(&mut tokens);
     key_columns(&mut tokens);

@@ -11,7 +11,7 @@ use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
 /// The functions that have another value in each call.
-const FUNCTIONS: [&str; 6] = ["random", "rand", "uuid", "gen_random_uuid", "uuidv4", "setseed"];
+const FUNCTIONS: [&str; 7] = ["random", "rand", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "setseed"];
 
 /// Errors: `unsupported` for a WITH query of such rows that is read more than once.
 pub(super) fn check_volatile(query: &Query) -> Result<()> {

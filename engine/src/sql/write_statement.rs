@@ -50,8 +50,8 @@ pub(crate) enum WriteStatement {
     CreateExternalTable(ExternalTableRequest),
     /// `CREATE VIEW`; `sql` is its query, `input` the query's plan.
     CreateView { name: TableName, sql: String, default_database: String, if_exists: IfExists, input: Arc<LogicalPlan> },
-    /// `DROP TABLE`, `DROP VIEW`.
-    DropTable { name: TableName, kinds: &'static [TableKind], if_missing_ok: bool },
+    /// `DROP TABLE`, `DROP VIEW`, of one database.
+    DropTables { names: Vec<TableName>, kinds: &'static [TableKind], if_missing_ok: bool },
     /// `INSERT INTO`, `INSERT OVERWRITE`; `input` has the target's columns in the target's order.
     Insert { target: Box<ResolvedTable>, overwrite: bool, input: Arc<LogicalPlan> },
     /// `DELETE`, `UPDATE`, `MERGE`: `input` has the rows that change, as [`RowStatement`] says.
@@ -254,8 +254,8 @@ impl WriteStatement {
             WriteStatement::CreateTable { with_rows: true, .. } => "CREATE TABLE AS",
             WriteStatement::CreateExternalTable(_) => "CREATE EXTERNAL TABLE",
             WriteStatement::CreateView { .. } => "CREATE VIEW",
-            WriteStatement::DropTable { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
-            WriteStatement::DropTable { .. } => "DROP TABLE",
+            WriteStatement::DropTables { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
+            WriteStatement::DropTables { .. } => "DROP TABLE",
             WriteStatement::Insert { overwrite: false, .. } => "INSERT",
             WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
             WriteStatement::ChangeRows { statement, .. } | WriteStatement::ChangeTemporary { statement, .. } => {
@@ -295,8 +295,8 @@ impl WriteStatement {
             WriteStatement::CreateVectorIndex(request) => &request.table.database,
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
-            | WriteStatement::AlterTable { name, .. }
-            | WriteStatement::DropTable { name, .. } => &name.database,
+            | WriteStatement::AlterTable { name, .. } => &name.database,
+            WriteStatement::DropTables { names, .. } => return names.first().map(|name| name.database.as_str()),
             WriteStatement::CreateExternalTable(request) => &request.name.database,
             WriteStatement::Insert { target, .. }
             | WriteStatement::ChangeRows { target, .. }
@@ -323,8 +323,10 @@ impl WriteStatement {
         match self {
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
-            | WriteStatement::AlterTable { name, .. }
-            | WriteStatement::DropTable { name, .. } => Some(name.to_string()),
+            | WriteStatement::AlterTable { name, .. } => Some(name.to_string()),
+            WriteStatement::DropTables { names, .. } => {
+                Some(names.iter().map(TableName::to_string).collect::<Vec<_>>().join(", "))
+            }
             WriteStatement::CreateExternalTable(request) => Some(request.name.to_string()),
             WriteStatement::Insert { target, .. }
             | WriteStatement::ChangeRows { target, .. }
@@ -374,7 +376,7 @@ impl WriteStatement {
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
-            | WriteStatement::DropTable { .. }
+            | WriteStatement::DropTables { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }
@@ -415,7 +417,7 @@ impl WriteStatement {
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
-            | WriteStatement::DropTable { .. }
+            | WriteStatement::DropTables { .. }
             | WriteStatement::DropTemporary { .. }
             | WriteStatement::Session(_)
             | WriteStatement::Comment { .. }

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     ColumnDef, CreateTable, CreateTableOptions, CreateView, Delete, HiveDistributionStyle, HiveFormat, Insert,
-    Statement, TableObject, Update, ViewColumnDef,
+    ObjectType, Statement, TableObject, Update, ViewColumnDef,
 };
 
 use super::{LEAVE_OUT, refuse, refuse_if};
@@ -16,16 +16,13 @@ pub(super) fn check(statement: &Statement) -> Result<()> {
         Statement::Delete(delete) => check_delete(delete),
         Statement::CreateTable(table) => check_create_table(table),
         Statement::CreateView(view) => check_create_view(view),
-        Statement::Drop {
-            object_type: _,
-            if_exists: _,
-            names: _,
-            cascade: _,
-            restrict: _,
-            purge,
-            temporary,
-            table,
-        } => {
+        Statement::Drop { object_type, if_exists: _, names: _, cascade: _, restrict, purge, temporary, table } => {
+            let is_of_tables = matches!(object_type, ObjectType::Table | ObjectType::View);
+            refuse_if(
+                *restrict && is_of_tables,
+                "RESTRICT of DROP",
+                "leave it out: views that read what is dropped are not looked for, and fail where they are queried",
+            )?;
             refuse_if(*purge, "PURGE", LEAVE_OUT)?;
             refuse_if(*temporary, "DROP TEMPORARY", "write DROP TABLE: a table of the session comes first")?;
             refuse_if(table.is_some(), "DROP ... ON table", "drop the table")

@@ -15,6 +15,15 @@ const QUOTE_LITERAL: &str = "CASE WHEN strpos(CAST($1 AS VARCHAR), '\\') > 0 THE
 const QUOTE_NULLABLE: &str = "coalesce(CASE WHEN strpos(CAST($1 AS VARCHAR), '\\') > 0 THEN 'E' ELSE '' END || '''' || \
          replace(replace(CAST($1 AS VARCHAR), '''', ''''''), '\\', '\\\\') || '''', 'NULL')";
 
+/// The milliseconds since 1970, then what is random, with the version and the variant that RFC 9562 says.
+const UUID_OF_TIME: &str = "to_uuid(concat(\
+         substr(lpad(to_hex(CAST(date_part('epoch', now()) * 1000 AS BIGINT)), 12, '0'), 1, 8), '-', \
+         substr(lpad(to_hex(CAST(date_part('epoch', now()) * 1000 AS BIGINT)), 12, '0'), 9, 4), \
+         '-7', substr(uuid(), 16, 3), '-', substr(uuid(), 20)))";
+/// A half is rounded to the even number beside it.
+const ROUND_EVEN: &str = "CAST(CASE WHEN abs($1 * power(10, $2)) % 1 = 0.5e0 THEN 2 * round($1 * power(10, $2) / 2) \
+         ELSE round($1 * power(10, $2)) END / power(10, $2) AS DOUBLE)";
+
 /// Functions of one row.
 const SCALAR: &[(&str, usize, &str)] = &[
     // Parts of dates and times.
@@ -118,6 +127,10 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("decode", 1, "CAST($1 AS VARCHAR)"),
     ("gen_random_uuid", 0, "uuid()"),
     ("uuidv4", 0, "uuid()"),
+    ("uuidv7", 0, UUID_OF_TIME),
+    ("uuid_extract_version", 1, "strpos('0123456789abcdef', substr(to_uuid($1), 15, 1)) - 1"),
+    ("round_even", 2, ROUND_EVEN),
+    ("roundbankers", 2, ROUND_EVEN),
     ("charindex", 2, "strpos($2, $1)"),
     ("regexp_matches", 2, "regexp_like($1, $2)"),
     ("regexp_matches", 3, "regexp_like($1, $2, $3)"),

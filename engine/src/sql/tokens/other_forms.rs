@@ -73,6 +73,11 @@ const REFUSALS: &[RefusedForm] = &[
         instead: "leave it out: a statement is written when it ends; OPTIMIZE t merges small files",
     },
     RefusedForm {
+        begins: &["vacuum", "analyze"],
+        what: "VACUUM ANALYZE",
+        instead: "write ANALYZE t, which counts distinct values, and OPTIMIZE t, which merges small files",
+    },
+    RefusedForm {
         begins: &["create", "recursive", "view"],
         what: "CREATE RECURSIVE VIEW",
         instead: "write CREATE VIEW name AS WITH RECURSIVE name(columns) AS (...) SELECT * FROM name",
@@ -126,10 +131,6 @@ const REFUSALS: &[RefusedForm] = &[
         what: "REFRESH MATERIALIZED VIEW",
         instead: "leave it out: a view reads its tables each time; to keep its rows, CREATE OR REPLACE TABLE t AS query",
     },
-    RefusedForm { begins: &["explain", "(", "format"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "analyze"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "costs"], what: "EXPLAIN with options", instead: EXPLAIN },
-    RefusedForm { begins: &["explain", "(", "verbose"], what: "EXPLAIN with options", instead: EXPLAIN },
     RefusedForm {
         begins: &["from", "(", "show"],
         what: "SHOW in FROM",
@@ -150,7 +151,6 @@ const SEQUENCE: &str =
 const LIKE_TABLE: &str = "write CREATE TABLE new (LIKE old), which takes NOT NULL and defaults along, and no keys";
 const LEAVE_OUT: &str = "leave it out: it changes no answer";
 const NOTHING_THERE: &str = "leave it out: there are databases, tables, views and vector indexes";
-const EXPLAIN: &str = "write EXPLAIN query, or EXPLAIN ANALYZE query";
 
 /// The ends of window frames, behind which EXCLUDE may stand.
 const FRAME_ENDS: [&str; 3] = ["row", "preceding", "following"];
@@ -424,7 +424,7 @@ fn refuse_at(tokens: &[TokenWithSpan], at: usize, is_merge: bool) -> Result<()> 
         Some(&"create") if refusal.begins.contains(&"function") => {
             at == 0 && !tokens.iter().any(|token| is_word(&token.token, "returns"))
         }
-        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"drop" | &"explain") => at == 0,
+        Some(&"set" | &"export" | &"checkpoint" | &"create" | &"alter" | &"drop" | &"vacuum") => at == 0,
         _ => true,
     };
     let tokens = &tokens[at..];
