@@ -23,6 +23,7 @@ mod tokens;
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use bounds::bound_before;
@@ -132,6 +133,8 @@ pub(crate) struct Prover {
     question_text: String,
     results: Vec<ProofRows>,
     earlier: EarlierConversation,
+    /// Cancelled where nobody waits any more for what is found.
+    stop: CancellationToken,
 }
 
 /// A number in a text that is replaced.
@@ -143,8 +146,11 @@ struct NumberCorrection {
 }
 
 impl Prover {
-    pub(crate) fn new(question: &str) -> Self {
-        Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() }
+    /// Nothing more is looked for once the guard is dropped.
+    pub(crate) fn new(question: &str) -> (Self, DropGuard) {
+        let prover = Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() };
+        let guard = prover.stop.clone().drop_guard();
+        (prover, guard)
     }
 
     /// Adds the result of a call of an earlier run of the conversation.
@@ -227,6 +233,7 @@ impl Prover {
                 .collect();
             let wrong: Vec<&&TextToken> = numbers
                 .iter()
+                .filter(|_| !self.stop.is_cancelled())
                 .filter(|token| self.origin(token, place) == ProofOrigin::Unproven && !self.is_aside(token, clause))
                 .collect();
             // Of several that are wrong nobody can say which is meant.
@@ -320,6 +327,9 @@ impl Prover {
         let names = self.results.last().and_then(|result| NamedRows::new(result, &self.results, &said));
         let mut before = "";
         for (sentence, sentence_start) in tokens::sentences(text) {
+            if self.stop.is_cancelled() {
+                return Vec::new();
+            }
             // A query that the answer shows is no claim.
             if fences.iter().any(|fence| fence.contains(&sentence_start)) {
                 continue;
@@ -378,6 +388,9 @@ impl Prover {
         let mut links = Vec::new();
         let clause = place.clause;
         for token in tokens_in(clause) {
+            if self.stop.is_cancelled() {
+                return links;
+            }
             let found = match token.kind {
                 TextTokenKind::Rank(rank) => self.rank(rank, place),
                 TextTokenKind::Factor(times) => {
@@ -552,4 +565,22 @@ fn link(text: &str, start: usize, end: usize, origin: ProofOrigin) -> ProofLink 
     let first = text[..start].chars().count();
     let length = text[start..end].chars().count();
     ProofLink { text: text[start..end].to_owned(), start: first, end: first + length, origin }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_looked_for_where_nobody_waits() {
+        let (mut prover, guard) = Prover::new("How many?");
+        prover.add_result(0, None, &json!({"columns": [{"name": "n"}], "rows": [{"n": 2}], "row_count": 1}));
+        assert_eq!(prover.links("There are 2 votes.", &[]).len(), 1);
+        assert_eq!(prover.correct("There are 3 votes.", 0).0, "There are 2 votes.");
+        drop(guard);
+        assert!(prover.links("There are 2 votes.", &[]).is_empty());
+        assert_eq!(prover.correct("There are 3 votes.", 0).0, "There are 3 votes.");
+    }
 }
