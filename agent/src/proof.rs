@@ -5,6 +5,7 @@
 //! A number belongs to the row whose label stands in its clause: "AA had 3" is no proof by the row of UA. Of "AA and UA
 //! had 3 and 5" the first is of the first.
 
+mod announced;
 mod arithmetic;
 mod bounds;
 mod claims;
@@ -241,10 +242,10 @@ impl Prover {
                 && bound_before(clause, only.start).is_none()
                 && !is_part_of_number(only)
                 && is_of_magnitude(only, &value)
-                && !arithmetic::announces_more(sentence)
+                && !announced::announces_more(sentence)
                 && !only.equals(&value, ShareScale::Unknown)
                 && !self.is_said_of(&cell, sentence)
-                && !self.is_other_kind(only, &cell, &value)
+                && !self.is_other_kind(only, &cell, &value, clause)
             {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -267,14 +268,19 @@ impl Prover {
         })
     }
 
-    /// Whether a number cannot be what a cell holds: a percentage of amounts, or of a value that may be a fraction, where
-    /// nobody knows which of the two it should be.
-    fn is_other_kind(&self, token: &TextToken, cell: &CellReference, value: &Value) -> bool {
-        let TextTokenKind::Number(WrittenNumber { is_percent: true, .. }) = token.kind else { return false };
+    /// Whether a number cannot be what a cell holds: one in another unit, a loss that is said without its sign, a
+    /// percentage of amounts, or of a value that may be a fraction, where nobody knows which of the two it should be.
+    fn is_other_kind(&self, token: &TextToken, cell: &CellReference, value: &Value, clause: &str) -> bool {
+        let TextTokenKind::Number(WrittenNumber { is_percent, value: written, .. }) = token.kind else { return false };
         let result = self.results.iter().find(|result| result.call_index == cell.call_index);
         let column = result.and_then(|result| result.columns.iter().position(|column| *column == cell.column));
+        let is_of = |(result, column): (&ProofRows, usize)| derived::is_in_other_unit(result, column, token, clause);
+        let held = number_of(value);
+        if result.zip(column).is_some_and(is_of) || (written > 0.0 && held.is_some_and(|held| held < 0.0)) {
+            return true;
+        }
         let scale = result.zip(column).map(|(result, column)| result.share_scale(column));
-        scale == Some(ShareScale::Amount) || number_of(value).is_some_and(|number| number.abs() <= 1.0)
+        is_percent && (scale == Some(ShareScale::Amount) || held.is_some_and(|held| held.abs() <= 1.0))
     }
 
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
