@@ -5,6 +5,7 @@
 //! A number belongs to the row whose label stands in its clause: "AA had 3" is no proof by the row of UA. Of "AA and UA
 //! had 3 and 5" the first is of the first.
 
+mod announced;
 mod arithmetic;
 mod bounds;
 mod claims;
@@ -23,6 +24,7 @@ mod tokens;
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use bounds::bound_before;
@@ -132,6 +134,8 @@ pub(crate) struct Prover {
     question_text: String,
     results: Vec<ProofRows>,
     earlier: EarlierConversation,
+    /// Cancelled where nobody waits any more for what is found.
+    stop: CancellationToken,
 }
 
 /// A number in a text that is replaced.
@@ -143,8 +147,11 @@ struct NumberCorrection {
 }
 
 impl Prover {
-    pub(crate) fn new(question: &str) -> Self {
-        Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() }
+    /// Nothing more is looked for once the guard is dropped.
+    pub(crate) fn new(question: &str) -> (Self, DropGuard) {
+        let prover = Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() };
+        let guard = prover.stop.clone().drop_guard();
+        (prover, guard)
     }
 
     /// Adds the result of a call of an earlier run of the conversation.
@@ -227,6 +234,7 @@ impl Prover {
                 .collect();
             let wrong: Vec<&&TextToken> = numbers
                 .iter()
+                .filter(|_| !self.stop.is_cancelled())
                 .filter(|token| self.origin(token, place) == ProofOrigin::Unproven && !self.is_aside(token, clause))
                 .collect();
             // Of several that are wrong nobody can say which is meant.
@@ -234,10 +242,10 @@ impl Prover {
                 && bound_before(clause, only.start).is_none()
                 && !is_part_of_number(only)
                 && is_of_magnitude(only, &value)
-                && !arithmetic::announces_more(sentence)
+                && !announced::announces_more(sentence)
                 && !only.equals(&value, ShareScale::Unknown)
                 && !self.is_said_of(&cell, sentence)
-                && !self.is_other_kind(only, &cell, &value)
+                && !self.is_other_kind(only, &cell, &value, clause)
             {
                 let text = match &value {
                     Value::String(text) => text.clone(),
@@ -260,14 +268,19 @@ impl Prover {
         })
     }
 
-    /// Whether a number cannot be what a cell holds: a percentage of amounts, or of a value that may be a fraction, where
-    /// nobody knows which of the two it should be.
-    fn is_other_kind(&self, token: &TextToken, cell: &CellReference, value: &Value) -> bool {
-        let TextTokenKind::Number(WrittenNumber { is_percent: true, .. }) = token.kind else { return false };
+    /// Whether a number cannot be what a cell holds: one in another unit, a loss that is said without its sign, a
+    /// percentage of amounts, or of a value that may be a fraction, where nobody knows which of the two it should be.
+    fn is_other_kind(&self, token: &TextToken, cell: &CellReference, value: &Value, clause: &str) -> bool {
+        let TextTokenKind::Number(WrittenNumber { is_percent, value: written, .. }) = token.kind else { return false };
         let result = self.results.iter().find(|result| result.call_index == cell.call_index);
         let column = result.and_then(|result| result.columns.iter().position(|column| *column == cell.column));
+        let is_of = |(result, column): (&ProofRows, usize)| derived::is_in_other_unit(result, column, token, clause);
+        let held = number_of(value);
+        if result.zip(column).is_some_and(is_of) || (written > 0.0 && held.is_some_and(|held| held < 0.0)) {
+            return true;
+        }
         let scale = result.zip(column).map(|(result, column)| result.share_scale(column));
-        scale == Some(ShareScale::Amount) || number_of(value).is_some_and(|number| number.abs() <= 1.0)
+        is_percent && (scale == Some(ShareScale::Amount) || held.is_some_and(|held| held.abs() <= 1.0))
     }
 
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
@@ -320,6 +333,9 @@ impl Prover {
         let names = self.results.last().and_then(|result| NamedRows::new(result, &self.results, &said));
         let mut before = "";
         for (sentence, sentence_start) in tokens::sentences(text) {
+            if self.stop.is_cancelled() {
+                return Vec::new();
+            }
             // A query that the answer shows is no claim.
             if fences.iter().any(|fence| fence.contains(&sentence_start)) {
                 continue;
@@ -378,6 +394,9 @@ impl Prover {
         let mut links = Vec::new();
         let clause = place.clause;
         for token in tokens_in(clause) {
+            if self.stop.is_cancelled() {
+                return links;
+            }
             let found = match token.kind {
                 TextTokenKind::Rank(rank) => self.rank(rank, place),
                 TextTokenKind::Factor(times) => {
@@ -552,4 +571,22 @@ fn link(text: &str, start: usize, end: usize, origin: ProofOrigin) -> ProofLink 
     let first = text[..start].chars().count();
     let length = text[start..end].chars().count();
     ProofLink { text: text[start..end].to_owned(), start: first, end: first + length, origin }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_looked_for_where_nobody_waits() {
+        let (mut prover, guard) = Prover::new("How many?");
+        prover.add_result(0, None, &json!({"columns": [{"name": "n"}], "rows": [{"n": 2}], "row_count": 1}));
+        assert_eq!(prover.links("There are 2 votes.", &[]).len(), 1);
+        assert_eq!(prover.correct("There are 3 votes.", 0).0, "There are 2 votes.");
+        drop(guard);
+        assert!(prover.links("There are 2 votes.", &[]).is_empty());
+        assert_eq!(prover.correct("There are 3 votes.", 0).0, "There are 3 votes.");
+    }
 }

@@ -1,305 +1,13 @@
 //! Numbers that are arithmetic over cells: totals, averages, differences, ratios and shares. A text has to say that it
 //! means one: with enough cells any number is the difference of two.
 
-use super::bounds::PERIODS;
+use super::announced::{AnnouncedOperation, ChangeDirection};
 use super::tokens::{ShareScale, WrittenNumber, find_word};
 use super::{CellReference, ProofRows, number_of};
 
 /// Cells of which pairs are tried, and those of several results.
 const MAX_PAIRED: usize = 24;
 const MAX_ACROSS: usize = 8;
-
-/// What words announce.
-struct AnnouncedOperation {
-    total: bool,
-    average: bool,
-    median: bool,
-    difference: bool,
-    ratio: bool,
-    share: bool,
-    /// A change, of which a percentage is no share.
-    growth: bool,
-    /// It is one upwards, or downwards, by all words.
-    direction: Option<ChangeDirection>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChangeDirection {
-    Up,
-    Down,
-}
-
-/// Words of a change from one number to another, which is a difference of the two.
-const CHANGES: [&str; 20] = [
-    "grew",
-    "fell",
-    "shrank",
-    "shrunk",
-    "rose",
-    "increase",
-    "decrease",
-    "growth",
-    "drop",
-    "declin",
-    "up by",
-    "down by",
-    " up on ",
-    " up from ",
-    " down on ",
-    " down from ",
-    "mehr als",
-    "weniger als",
-    "más que",
-    "menos que",
-];
-const UP: [&str; 14] = [
-    "grew",
-    "rose",
-    "increase",
-    "growth",
-    " gain",
-    "up by",
-    " up on ",
-    " up from ",
-    "higher",
-    "more",
-    "larger",
-    "greater",
-    "mehr als",
-    "más que",
-];
-const DOWN: [&str; 15] = [
-    "fell",
-    "shrank",
-    "shrunk",
-    "decrease",
-    "drop",
-    "declin",
-    "down by",
-    " down on ",
-    " down from ",
-    "lower",
-    "fewer",
-    "less",
-    "smaller",
-    "weniger als",
-    "menos que",
-];
-/// Ends of a comparison: `older than`, `warmer than`.
-const COMPARES: &str = "er than ";
-
-impl AnnouncedOperation {
-    fn in_text(text: &str) -> Self {
-        let text = without_bounds(&text.to_lowercase());
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        let is_over_time = has(&["over "]) && PERIODS.iter().any(|period| find_word(&text, period).is_some());
-        Self {
-            // `Of 1,000 payments 310 were in cash`.
-            total: is_over_time
-                || text.trim_start().starts_with("of ")
-                || has(&[
-                    "total",
-                    "sum",
-                    "together",
-                    "add up",
-                    "adds up",
-                    "added up",
-                    "combined",
-                    "altogether",
-                    "in all",
-                    "overall",
-                    "over the",
-                    "across",
-                    "insgesamt",
-                    "gesamt",
-                    "zusammen",
-                    "en tout",
-                    "in tutto",
-                    "en conjunto",
-                    "em conjunto",
-                    "totaal",
-                ]),
-            median: has(&["median", "mediane", "mediana", "médiane"]),
-            average: has(&[
-                "average",
-                "mean",
-                "on avg",
-                "durchschnitt",
-                "im schnitt",
-                "moyenne",
-                "promedio",
-                "la media ",
-                "in media ",
-                "média",
-                "gemiddeld",
-            ]),
-            difference: is_by_number(&text)
-                || is_up_or_down(&text)
-                || has_plus(&text)
-                || has(&CHANGES)
-                // A margin in percent is a share, and no difference.
-                || (has(&["margin"]) && !has(&["%", "percent"]))
-                || has(&[
-                    "more",
-                    "less",
-                    "fewer",
-                    "difference",
-                    "gap",
-                    "ahead",
-                    "behind",
-                    "higher",
-                    "lower",
-                    "between",
-                    "range",
-                    "change",
-                    " gain",
-                    "above",
-                    "below",
-                    "that leaves",
-                    "leaving",
-                    "remain",
-                    "the rest",
-                    "were not ",
-                    "was not ",
-                    "are not ",
-                    "is not ",
-                    "spread",
-                    "outsold",
-                    "outnumber",
-                    "beat",
-                    "exceed",
-                    "surpass",
-                    "trail",
-                    "span",
-                    "apart",
-                    "differ",
-                    "short of",
-                    "lead of",
-                    "lead over",
-                    "plus que",
-                    "moins que",
-                    "leads by",
-                    COMPARES,
-                ]),
-            direction: match (has(&UP), has(&DOWN)) {
-                (true, false) => Some(ChangeDirection::Up),
-                (false, true) => Some(ChangeDirection::Down),
-                _ => None,
-            },
-            growth: has_plus(&text) || has(&CHANGES),
-            ratio: has_times_mark(&text)
-                || has(&[
-                    " to one",
-                    " to 1",
-                    "times",
-                    "ratio",
-                    "twice",
-                    "per ",
-                    "factor",
-                    "one in ",
-                    "1 in ",
-                    "density",
-                    "for every ",
-                    "for each ",
-                ]),
-            share: has(&[
-                "%",
-                "percent",
-                "prozent",
-                "pour cent",
-                "share",
-                "proportion",
-                "fraction",
-                "out of every ",
-                "out of 100",
-                "quarter of",
-                "quarters of",
-                "third of",
-                "thirds of",
-                "fifth of",
-                "fifths of",
-                "tenth of",
-                "tenths of",
-                "by a third",
-                "by a quarter",
-                "by a fifth",
-                "by a tenth",
-                "by one third",
-                "by one quarter",
-            ]),
-        }
-    }
-}
-
-/// Whether a sentence says more of a number than that it was found: then nobody knows which number is meant.
-pub(super) fn announces_more(sentence: &str) -> bool {
-    const OF_REST: [&str; 9] =
-        ["not", "remaining", "rest", "without", "outside", "other", "others", "except", "excluding"];
-    let announced = AnnouncedOperation::in_text(sentence);
-    let is_rest = OF_REST.iter().any(|word| find_word(sentence, word).is_some());
-    let is_of_several = announced.total || announced.average || announced.median;
-    announced.difference || announced.ratio || announced.growth || announced.share || is_of_several || is_rest
-}
-
-/// Returns a lowercase text without the words that bound a number, `more than 5`, which announce no difference; those of
-/// `3 more than 5` do.
-fn without_bounds(text: &str) -> String {
-    const BOUNDS: [&str; 6] =
-        ["more than ", "less than ", "fewer than ", "higher than ", "lower than ", "greater than "];
-    let mut plain = text.to_owned();
-    for phrase in BOUNDS {
-        let mut from = 0;
-        while let Some(at) = plain.get(from..).and_then(|rest| rest.find(phrase)).map(|at| from + at) {
-            let behind = plain[at + phrase.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
-            let is_bound = behind.starts_with(|c: char| c.is_ascii_digit());
-            let before = plain[..at].split_whitespace().next_back().unwrap_or_default();
-            let is_difference = before.contains(|c: char| c.is_ascii_digit()) || before.ends_with('%');
-            if is_bound && !is_difference {
-                plain.replace_range(at..at + phrase.len(), "");
-                from = at;
-            } else {
-                from = at + phrase.len();
-            }
-        }
-    }
-    plain
-}
-
-/// Whether a text says by how much: `won by 532 votes`.
-fn is_by_number(text: &str) -> bool {
-    text.match_indices(" by ").any(|(at, by)| {
-        let behind = text[at + by.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
-        behind.starts_with(|c: char| c.is_ascii_digit())
-    })
-}
-
-/// Whether a text says a change by its sign: `+1,260 orders`.
-fn has_plus(text: &str) -> bool {
-    text.match_indices('+').any(|(at, mark)| {
-        let is_begin = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
-        let behind = text[at + mark.len()..].trim_start_matches(|c: char| "$€£¥ ".contains(c));
-        is_begin && behind.starts_with(|c: char| c.is_ascii_digit())
-    })
-}
-
-/// Whether a text says by how much something is up or down: `up 180 from the year before`.
-fn is_up_or_down(text: &str) -> bool {
-    [" up ", " down "].iter().any(|word| {
-        text.match_indices(word).any(|(at, found)| {
-            let behind = text[at + found.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
-            behind.starts_with(|c: char| c.is_ascii_digit())
-        })
-    })
-}
-
-/// Whether a text says so many times as much: `4x`.
-fn has_times_mark(text: &str) -> bool {
-    text.match_indices(['x', '×']).any(|(at, mark)| {
-        let is_behind_digit = text[..at].ends_with(|c: char| c.is_ascii_digit());
-        let is_end = text[at + mark.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric());
-        is_behind_digit && is_end
-    })
-}
 
 /// A number that is looked for, and the rows that its sentence names; it is of these.
 pub(super) struct WantedNumber<'a> {
@@ -345,8 +53,12 @@ pub(super) fn expression_of(
     clause: &str,
     sentence: &str,
 ) -> Option<(String, f64, Vec<CellReference>)> {
-    let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
+    let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
+    // `A fell, while B grew by a third`.
+    announced.direction = AnnouncedOperation::in_text(clause).direction.or(announced.direction);
     let number = wanted.number;
+    // `Makes up 38.5 % of the 2,758.50`.
+    let is_of_share = says_whole_of_share(clause);
     // The last year without the first is no measure, unless a time is asked for.
     let labels = result.label_columns();
     let is_of_time =
@@ -367,16 +79,22 @@ pub(super) fn expression_of(
         }
         let scale = result.share_scale(column);
         let whole = |sql: String, value: f64| {
-            number
-                .stands_for(value, scale)
-                .then(|| (sql, value, cells.iter().map(|cell| cell.reference.clone()).collect()))
+            let references = || -> Vec<CellReference> { cells.iter().map(|cell| cell.reference.clone()).collect() };
+            if number.stands_for(value, scale) {
+                return Some((sql, value, references()));
+            }
+            let is_loss = announced.loss && value < 0.0 && number.stands_for(-value, scale);
+            is_loss.then(|| (format!("-({sql})"), -value, references()))
         };
         let sum: f64 = cells.iter().map(|cell| cell.value).sum();
         let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
         // A number of four digits is no sum by chance, where the clause names no row.
-        let is_exact = number.value >= 1_000.0 && number.tolerance <= 0.5 && !number.is_percent;
+        let written = number.other.map_or(number.value, |(other, _)| other.max(number.value));
+        let is_exact = written >= 1_000.0 && number.tolerance <= 0.5 && !number.is_percent;
+        let is_of_all = wanted.rows.is_empty() || is_of_share;
         if cells.len() > 1 {
-            if (announced.total || (is_exact && wanted.rows.is_empty() && result.rows.len() == result.row_count))
+            if (announced.total || (is_exact && is_of_all && result.rows.len() == result.row_count))
+                && !is_of_other_year(result, column, &announced, sentence)
                 && let Some(found) = whole(added.clone(), sum)
             {
                 return Some(found);
@@ -418,6 +136,33 @@ pub(super) fn expression_of(
             .collect();
         of_row(number, &cells, &announced).or_else(|| paired(wanted, &cells, &announced, ShareScale::Unknown))
     })
+}
+
+/// Whether a clause says of what a percentage is: `38.5 % of the`, `1 % des`.
+fn says_whole_of_share(clause: &str) -> bool {
+    const OF: &str = " of des der von vom de du del dei do da dos das van degli delle ";
+    const PERCENT: [&str; 8] =
+        ["%", "percent", "prozent", "procent", "por ciento", "por cento", "pour cent", "per cento"];
+    let lower = clause.to_lowercase();
+    PERCENT.iter().any(|mark| {
+        lower.match_indices(mark).any(|(at, found)| {
+            let next = lower[at + found.len()..].split_whitespace().next();
+            next.is_some_and(|next| OF.contains(&format!(" {next} ")))
+        })
+    })
+}
+
+/// Whether a column is called by another year than the one that a sentence speaks of: what is said of 2025 is no total of
+/// `pairs_2015`. A sentence that compares speaks of both.
+fn is_of_other_year(result: &ProofRows, column: usize, announced: &AnnouncedOperation, sentence: &str) -> bool {
+    let year_of = |name: &String| -> Option<String> {
+        let mut parts = name.split(|c: char| !c.is_ascii_digit());
+        parts.find(|part| part.len() == 4 && part.starts_with(['1', '2'])).map(str::to_owned)
+    };
+    let is_said = |year: &String| find_word(sentence, year).is_some();
+    let is_compared = announced.difference || announced.growth;
+    let own = result.columns.get(column).and_then(year_of).filter(|year| !is_compared && !is_said(year));
+    own.is_some() && result.columns.iter().filter_map(year_of).any(|year| is_said(&year))
 }
 
 /// Returns the median of numbers, as SQL and as it is.
@@ -501,6 +246,7 @@ fn paired(
     let may_be_share = number.is_percent || number.tolerance < 0.5;
     let ratio = number.rounded();
     // A percentage is a difference or a sum only of percentages.
+    let is_points_of_fraction = wanted.is_points && !number.is_percent && scale == ShareScale::Fraction;
     let is_of_kind = !number.is_percent || matches!(scale, ShareScale::Fraction | ShareScale::Percent);
     for (index, left) in cells.iter().enumerate() {
         for (other, right) in cells.iter().enumerate() {
@@ -525,6 +271,11 @@ fn paired(
             let tried = [
                 (announced.difference && is_of_kind)
                     .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
+                // `8.15 points` between shares that are kept as fractions.
+                (announced.difference && is_points_of_fraction).then(|| {
+                    let value = 100.0 * (left.value - right.value);
+                    found(format!("100.0e0 * ({l} - {r})"), value, ShareScale::Unknown)
+                }),
                 (announced.total && is_of_kind).then(|| found(format!("{l} + {r}"), left.value + right.value, scale)),
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
                     let value = left.value / right.value;

@@ -261,6 +261,16 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
             }
         }
     }
+    // `In four of the five years the balance was negative`.
+    let zero = WrittenNumber { tolerance: 0.0, ..WrittenNumber::whole(0) };
+    for (bound, words) in [
+        (NumberBound::Below, ["negative", "negativ", "négatif", "negativo", "negativa", "negatief"]),
+        (NumberBound::Above, ["positive", "positiv", "positif", "positivo", "positiva", "positief"]),
+    ] {
+        if words.iter().any(|word| find_word(sentence, word).is_some()) {
+            found.push(BoundedNumber { bound, number: zero });
+        }
+    }
     found
 }
 
@@ -287,7 +297,11 @@ pub(super) fn bound_origin(
     let aggregate = (!is_of_rows).then(|| aggregate_in(sentence)).flatten();
     // `More than 70 % of the patients` is of no column of patients.
     let columns = columns_of(result, if number.is_percent { "" } else { sentence });
-    columns.into_iter().find_map(|column| {
+    let of_share = || match (number.is_percent, named) {
+        (true, [row]) => columns.iter().find_map(|column| share_origin(result, *column, *row, bound, number)),
+        _ => None,
+    };
+    let of_cells = columns.iter().copied().find_map(|column| {
         if let Some(aggregate) = aggregate {
             return aggregate_origin(result, column, aggregate, bound, number);
         }
@@ -298,6 +312,34 @@ pub(super) fn bound_origin(
             (false, _) => count == rows.len(),
         };
         holds.then_some(origin)
+    });
+    of_cells.or_else(of_share)
+}
+
+/// Returns what proves a bound of the share that a row has in the total of a column: `a little more than 1 % of all loans`.
+fn share_origin(
+    result: &ProofRows,
+    column: usize,
+    row: usize,
+    bound: NumberBound,
+    number: &WrittenNumber,
+) -> Option<ProofOrigin> {
+    /// How far a share may be from its bound, of itself.
+    const NEAR: f64 = 0.25;
+    let cells = result.numbers(column);
+    let value = number_of(result.rows.get(row)?.get(column)?)?;
+    let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+    let share = 100.0 * value / sum;
+    let is_part = cells.len() > 1 && cells.len() <= MAX_COUNTED && cells.iter().all(|(_, value)| *value >= 0.0);
+    let is_near_bound = (share - number.value).abs() <= NEAR * number.value.max(1.0);
+    if !is_part || result.rows.len() < result.row_count || !is_near_bound || !bound.holds(share, number.value) {
+        return None;
+    }
+    let added: Vec<String> = cells.iter().map(|(_, value)| format!("({value:?})")).collect();
+    Some(ProofOrigin::Expression {
+        expression: format!("100.0e0 * {value:?} / ({})", added.join(" + ")),
+        value: share,
+        cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect(),
     })
 }
 
@@ -408,10 +450,10 @@ fn counted(
     Some((count, origin))
 }
 
-/// Whether a value is of the order of magnitude of a bound.
+/// Whether a value is of the order of magnitude of a bound; any is of zero.
 fn is_near(value: f64, bound: f64) -> bool {
     let (value, bound) = (value.abs(), bound.abs());
-    value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
+    bound == 0.0 || value == bound || (value <= bound * MAGNITUDE && bound <= value * MAGNITUDE)
 }
 
 /// Returns the columns of numbers that a sentence may be about.

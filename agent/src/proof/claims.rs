@@ -39,7 +39,29 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
         .or_else(|| sum_of_top(result, number, place))
         .or_else(|| sum_of_quarter(result, number, place))
         .or_else(|| sum_of_named(result, token, number, place))
+        .or_else(|| sum_of_called(result, token, number, place))
         .or_else(|| ratio_of_sums(result, number, place))
+}
+
+/// Finds `twelve units have expired`: the total of the column that the clause calls by its name right behind the number,
+/// where it names no row.
+fn sum_of_called(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    if !is_exact(number) || result.rows.len() < 2 || !result.labelled(place.clause).is_empty() {
+        return None;
+    }
+    let behind = &place.clause[token.end..];
+    measured_columns(result, "").into_iter().find_map(|column| {
+        let name = result.columns.get(column)?.replace('_', " ");
+        find_word(behind, &name)?;
+        let cells = result.numbers(column);
+        let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
+        (cells.len() > 1 && number.stands_for(sum, ShareScale::Amount)).then(|| sum_origin(result, &cells, column))
+    })
 }
 
 /// A number in digits or words that stands beside another: `nine` and `ten` of `nine out of ten`.
@@ -117,6 +139,41 @@ pub(super) fn score_origin(result: &ProofRows, token: &TextToken, place: TokenPl
         let (row, _) = *cells.iter().find(|(row, value)| *value == second && *row != of_first)?;
         Some(result.cell_origin(row, column, result.rows.get(row)?.get(column)?))
     })
+}
+
+/// Returns what proves an end of a range of all rows, `points range from 4 to 7.5`: the least value of a column, or the
+/// greatest. One of other rows' values is no end.
+pub(super) fn range_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    const RANGES: [&str; 7] = ["range", "ranges", "ranged", "ranging", "vary", "varies", "varied"];
+    const OF_SOME: [&str; 8] = ["top", "bottom", "first", "last", "other", "others", "most", "except"];
+    let says = |words: &[&str]| words.iter().any(|word| find_word(place.clause, word).is_some());
+    let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
+    if !is_whole || !says(&RANGES) || says(&OF_SOME) || !result.labelled(place.clause).is_empty() {
+        return None;
+    }
+    let tokens = tokens_in(place.clause);
+    let pair = tokens.windows(2).find(|pair| {
+        let between = place.clause.get(pair[0].end..pair[1].start).unwrap_or_default().to_lowercase();
+        // `From 3 % to 7 %`.
+        let is_range = between.trim_matches(|c: char| c.is_whitespace() || "%$€£".contains(c)) == "to";
+        is_range && last_words(&place.clause[..pair[0].start], 1) == "from"
+    })?;
+    let is_least = pair[0].start == token.start;
+    if !is_least && pair[1].start != token.start {
+        return None;
+    }
+    let (TextTokenKind::Number(_), TextTokenKind::Number(_)) = (&pair[0].kind, &pair[1].kind) else { return None };
+    let found = (0..result.columns.len()).find_map(|column| {
+        let cells = result.numbers(column);
+        let end = match is_least {
+            true => cells.iter().min_by(|one, other| one.1.total_cmp(&other.1)),
+            false => cells.iter().max_by(|one, other| one.1.total_cmp(&other.1)),
+        };
+        let (row, _) = *end?;
+        let value = result.rows.get(row)?.get(column)?;
+        token.equals(value, result.share_scale(column)).then(|| result.cell_origin(row, column, value))
+    });
+    Some(found.unwrap_or(ProofOrigin::Unproven))
 }
 
 /// Returns a token of a clause as it stands in the sentence.
@@ -242,14 +299,36 @@ fn is_called(result: &ProofRows, column: usize, words: &[&str]) -> bool {
 /// Finds an amount of a row for each of its number of things: `an order in Germany is worth 305 on average`, of its revenue and
 /// its orders.
 fn mean_of_row(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    const EACH: [&str; 7] = ["average", "mean", "avg", "each", "per", "apiece", "durchschnittlich"];
+    const EACH: [&str; 18] = [
+        "average",
+        "mean",
+        "avg",
+        "each",
+        "per",
+        "apiece",
+        "durchschnittlich",
+        "durchschnitt",
+        "pro",
+        "moyenne",
+        "chaque",
+        "par",
+        "media",
+        "cada",
+        "média",
+        "gemiddeld",
+        "elke",
+        "ogni",
+    ];
     let row = row_of(result, place)?;
     if number.is_percent || !EACH.iter().any(|word| find_word(place.sentence, word).is_some()) {
         return None;
     }
     let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
     let columns = number_columns(result);
-    columns.iter().filter(|column| is_called(result, **column, &QUANTITIES)).find_map(|quantity| {
+    let is_counted = |column: &&usize| {
+        is_called(result, **column, &QUANTITIES) || says_one_of(place.sentence, result.columns.get(**column))
+    };
+    columns.iter().filter(is_counted).find_map(|quantity| {
         columns.iter().filter(|column| *column != quantity).find_map(|amount| {
             let (all, count) = (value(*amount)?, value(*quantity)?);
             (count > 1.0 && number.stands_for(all / count, ShareScale::Unknown)).then(|| ProofOrigin::Expression {
@@ -259,6 +338,15 @@ fn mean_of_row(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>
             })
         })
     })
+}
+
+/// Whether a sentence says one of the things that a column counts: `each building` of `buildings`.
+fn says_one_of(sentence: &str, column: Option<&String>) -> bool {
+    const SHORTEST: usize = 4;
+    let name = column.map(|name| name.to_lowercase()).unwrap_or_default();
+    let lower = sentence.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= SHORTEST);
+    words.any(|word| name.strip_prefix(word).is_some_and(|ending| ending.chars().count() <= 2))
 }
 
 /// Finds the total of which a row has the mean and the number: `all 17 incidents together lasted 724 minutes`.
@@ -444,16 +532,24 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
     let numbers = tokens_in(place.sentence);
     let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
         || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
-    if !number.is_percent || !is_of_all || result.rows.len() < 2 {
+    if !number.is_percent || result.rows.len() < 2 {
         return None;
     }
+    // `Of the 358 who enrolled 254 passed (70.9 %)`: both totals are said.
+    let says = |total: f64| {
+        numbers.iter().any(|token| match &token.kind {
+            TextTokenKind::Number(said) => is_exact(said) && said.stands_for(total, ShareScale::Amount),
+            _ => false,
+        })
+    };
     let columns = measured_columns(result, "");
     columns.iter().find_map(|column| {
         columns.iter().filter(|other| *other != column).find_map(|other| {
             let (part, whole) = (result.numbers(*column), result.numbers(*other));
             let sum = |cells: &[(usize, f64)]| cells.iter().map(|(_, value)| *value).sum::<f64>();
             let share = 100.0 * sum(&part) / sum(&whole);
-            let is_so = sum(&whole) > 0.0 && number.stands_for(share, ShareScale::Percent);
+            let is_told = is_of_all || (says(sum(&part)) && says(sum(&whole)));
+            let is_so = is_told && sum(&whole) > 0.0 && number.stands_for(share, ShareScale::Percent);
             is_so.then(|| ProofOrigin::Expression {
                 expression: format!("100.0e0 * {:?} / {:?}", sum(&part), sum(&whole)),
                 value: share,

@@ -1,6 +1,7 @@
 //! Numbers that one cell gives: what a share leaves (`the other 76 %`), one in so many, a ratio as an increase, and a measure
 //! in another unit.
 
+use super::announced::LOSSES;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
@@ -8,7 +9,36 @@ use super::{CellReference, ProofOrigin, number_of};
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
 /// Words by which a number is what is left.
-const OF_REST: [&str; 15] = [
+const OF_REST: [&str; 44] = [
+    "down",
+    "offline",
+    "unavailable",
+    "idle",
+    "unused",
+    "refused",
+    "rejected",
+    "denied",
+    "failed",
+    "missed",
+    "unsold",
+    "unpaid",
+    "übrigen",
+    "restlichen",
+    "nicht",
+    "ohne",
+    "autres",
+    "restants",
+    "sans",
+    "demás",
+    "sin",
+    "restantes",
+    "reprovaram",
+    "suspendieron",
+    "não",
+    "sem",
+    "overige",
+    "niet",
+    "zonder",
     "remaining",
     "remainder",
     "rest",
@@ -26,7 +56,22 @@ const OF_REST: [&str; 15] = [
     "no",
 ];
 /// Units by their dimension, each with what one of it is in the least.
-const UNITS: [(&str, char, f64); 43] = [
+const UNITS: [(&str, char, f64); 58] = [
+    ("stunden", 't', 3_600.0),
+    ("heures", 't', 3_600.0),
+    ("horas", 't', 3_600.0),
+    ("uur", 't', 3_600.0),
+    ("minuten", 't', 60.0),
+    ("minutos", 't', 60.0),
+    ("litre", 'v', 1.0),
+    ("litres", 'v', 1.0),
+    ("liter", 'v', 1.0),
+    ("liters", 'v', 1.0),
+    ("litros", 'v', 1.0),
+    ("ml", 'v', 0.001),
+    ("m3", 'v', 1_000.0),
+    ("m³", 'v', 1_000.0),
+    ("kubikmeter", 'v', 1_000.0),
     ("ms", 't', 0.001),
     ("millisecond", 't', 0.001),
     ("milliseconds", 't', 0.001),
@@ -145,6 +190,11 @@ pub(super) fn derived_origin(
             if number.stands_for(value * factor, ShareScale::Unknown) {
                 return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
             }
+            // `Lost 1.56 metres` of -1560 mm.
+            let is_loss = value < 0.0 && LOSSES.iter().any(|word| find_word(&lower, word).is_some());
+            if is_loss && number.stands_for(-value * factor, ShareScale::Unknown) {
+                return origin(format!("1.0e0 * {:?} * {factor:?}", -value), -value * factor);
+            }
             // `37 minutes and 27 seconds`.
             let part = (value - value.floor()) * factor;
             let says_whole = tokens_in(place.sentence).iter().any(|one| is_whole_of(one, value));
@@ -163,7 +213,7 @@ fn rest_of_row(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
         ([], 1) => 0,
         _ => return None,
     };
-    if number.is_percent || number.tolerance > 0.5 {
+    if number.tolerance > 0.5 {
         return None;
     }
     let is_label = |column: &usize| result.rows.len() > 1 && result.label_columns().contains(column);
@@ -172,10 +222,15 @@ fn rest_of_row(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
         columns.filter_map(|column| Some((column, number_of(result.rows.get(row)?.get(column)?)?))).collect();
     cells.iter().find_map(|(whole_column, whole)| {
         let mut parts = cells.iter().filter(|(column, part)| column != whole_column && *part > 0.0 && part < whole);
-        let (column, part) = parts.find(|(_, part)| number.stands_for(whole - part, ShareScale::Amount))?;
+        let rest = |part: f64| if number.is_percent { 100.0 * (whole - part) / whole } else { whole - part };
+        let scale = if number.is_percent { ShareScale::Percent } else { ShareScale::Amount };
+        let (column, part) = parts.find(|(_, part)| number.stands_for(rest(*part), scale))?;
         Some(ProofOrigin::Expression {
-            expression: format!("{whole:?} - {part:?}"),
-            value: whole - part,
+            expression: match number.is_percent {
+                true => format!("100.0e0 * ({whole:?} - {part:?}) / {whole:?}"),
+                false => format!("{whole:?} - {part:?}"),
+            },
+            value: rest(*part),
             cells: vec![result.cell(row, *whole_column), result.cell(row, *column)],
         })
     })
@@ -258,7 +313,11 @@ fn unit_of_column(name: &str) -> Option<(char, f64)> {
 
 /// Returns the dimension and the size of the unit behind a number.
 fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
+    const CUBIC: [&str; 5] = ["cubic met", "metros cúbicos", "mètres cubes", "metri cubi", "kubieke meter"];
     let behind = clause[token.end..].trim_start();
+    if CUBIC.iter().any(|words| behind.starts_with(words)) {
+        return unit_called("m3");
+    }
     let word = behind.split(|c: char| !c.is_alphanumeric()).next()?;
     unit_called(&word.to_lowercase())
 }

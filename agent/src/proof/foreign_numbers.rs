@@ -1,7 +1,8 @@
 //! Numbers in words of German, French, Spanish, Portuguese, Italian and Dutch: `zweiundzwanzig`, `quatre-vingt-douze`,
 //! `treinta y cinco`, `ventiquattro`, `dois mil`. Words that English has as well begin none.
 
-use super::tokens::last_words;
+use super::bounds::{NumberBound, bound_before};
+use super::tokens::{TextTokenKind, WrittenNumber, last_words};
 
 /// Words that begin a number.
 const SMALL: &[(u32, &str)] = &[
@@ -192,6 +193,120 @@ fn is_vowel_first(text: &str) -> bool {
     text.starts_with(['u', 'o'])
 }
 
+/// Parts of a whole, in percent: `ein Drittel`, `la moitié`.
+const SHARES: &[(f64, &str)] = &[
+    (50.0, "die hälfte|der hälfte|la moitié|la mitad|metade|de helft|la metà"),
+    (100.0 / 3.0, "ein drittel|einem drittel|un tiers|un tercio|una tercera parte|um terço|een derde deel|un terzo"),
+    (200.0 / 3.0, "zwei drittel|deux tiers|dos tercios|dos terceras partes|dois terços|twee derde|tweederde|due terzi"),
+    (25.0, "ein viertel|einem viertel|una cuarta parte|un cuarto|um quarto|un quart|een kwart|un quarto"),
+    (75.0, "drei viertel|dreiviertel|trois quarts|tres cuartas partes|três quartos|driekwart|tre quarti"),
+    (20.0, "ein fünftel|einem fünftel|un cinquième|una quinta parte|um quinto|een vijfde deel|un quinto"),
+    (10.0, "ein zehntel|einem zehntel|un dixième|una décima parte|um décimo|een tiende deel|un decimo"),
+];
+/// Those of them that mean something else where no `of` follows.
+const SHARES_OF: [&str; 9] = [
+    "metade",
+    "un cuarto",
+    "um quarto",
+    "un quart",
+    "un quarto",
+    "trois quarts",
+    "três quartos",
+    "um quinto",
+    "un quinto",
+];
+const OF: [&str; 12] = ["de", "des", "du", "d", "del", "dei", "da", "do", "das", "dos", "della", "delle"];
+/// How far a part rounds, of itself.
+const PART_TOLERANCE: f64 = 0.1;
+/// So many times as much: `doppelt so viel`, `le double`.
+const FACTORS: &[(f64, &str)] = &[
+    (0.5, "halb so|half zo|deux fois moins|halbiert|gehalveerd"),
+    (1.5, "anderthalbmal so|une fois et demie|una vez y media|uma vez e meia|anderhalf keer"),
+    (2.0, "doppelt so|zweimal so|deux fois plus|le double|el doble|o dobro|il doppio|dubbel zo|verdoppelt|verdubbeld"),
+    (3.0, "dreimal so|trois fois plus|le triple|el triple|o triplo|il triplo|drie keer zo|verdreifacht"),
+    (4.0, "viermal so|quatre fois plus|vier keer zo"),
+    (5.0, "fünfmal so|cinq fois plus|vijf keer zo"),
+    (10.0, "zehnmal so|dix fois plus|dix fois moins|tien keer zo"),
+    (20.0, "zwanzigmal so|vingt fois plus|vingt fois moins|twintig keer zo"),
+];
+
+/// Characters of the longest of these, and more.
+const LONGEST_PHRASE: usize = 24;
+/// What words behind a number add to it.
+const ADDED_PARTS: [(&str, f64); 8] = [
+    ("and a half", 0.5),
+    ("and a quarter", 0.25),
+    ("and three quarter", 0.75),
+    ("et demi", 0.5),
+    ("y medi", 0.5),
+    ("e mei", 0.5),
+    ("e mezz", 0.5),
+    ("en een half", 0.5),
+];
+
+/// Returns the part that the begin of a text adds to a number before it, ` and a half`; `and a quarter of the orders` adds
+/// none.
+pub(super) fn added_part(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let lower = text.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
+    let adds = |words: &str| {
+        let behind = lower.strip_prefix(words).map(|behind| behind.trim_start_matches(char::is_alphabetic));
+        behind.is_some_and(|behind| !behind.trim_start().starts_with("of"))
+    };
+    ADDED_PARTS.iter().find(|(words, _)| adds(words)).map(|(_, part)| *part)
+}
+
+/// Returns the part that what stands behind a number adds to it: `two and a half hours`, `two hours and a half`.
+pub(super) fn part_behind(behind: &str) -> Option<f64> {
+    let behind = behind.trim_start();
+    let after_unit = || {
+        let (unit, rest) = behind.split_once(' ')?;
+        added_part(rest).filter(|_| unit.chars().all(char::is_alphabetic))
+    };
+    added_part(behind).or_else(after_unit)
+}
+
+/// Returns the part of a whole, or the factor, that begins at a place of a text in another language, and where it ends. One
+/// that is only a bound, `mehr als die Hälfte`, is compared as a factor is.
+pub(super) fn foreign_part(text: &str, start: usize) -> Option<(TextTokenKind, usize)> {
+    let rest = text.get(start..)?;
+    let lower = rest.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
+    let stands = |phrase: &str| {
+        let behind = rest.get(phrase.len()..).filter(|_| lower.starts_with(phrase))?;
+        (!behind.starts_with(char::is_alphanumeric)).then_some(behind)
+    };
+    let find = |list: &'static [(f64, &'static str)]| {
+        let mut all = list.iter().flat_map(|(value, phrases)| phrases.split('|').map(move |phrase| (*value, phrase)));
+        all.find_map(|(value, phrase)| Some((value, phrase, stands(phrase)?)))
+    };
+    if let Some((times, phrase, _)) = find(FACTORS) {
+        return Some((TextTokenKind::Factor(times), start + phrase.len()));
+    }
+    let (value, phrase, behind) = find(SHARES)?;
+    let mut words = behind.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_of = words.next().is_some_and(|word| OF.contains(&word.to_lowercase().as_str()));
+    let is_time = words.next().is_some_and(|word| ["heure", "hora", "ora"].contains(&word));
+    let before = last_words(&text[..start], 1);
+    let is_half_of_several = ["primeira", "segunda", "outra"].contains(&before.as_str());
+    if is_half_of_several || is_time || (SHARES_OF.contains(&phrase) && !is_of) {
+        return None;
+    }
+    let is_bound = bound_before(text, start).is_some_and(NumberBound::is_strict)
+        || ["plus d'", "moins d'", "plus d\u{2019}", "moins d\u{2019}"]
+            .iter()
+            .any(|words| text[..start].ends_with(words));
+    let kind = match is_bound {
+        true => TextTokenKind::Factor(value / 100.0),
+        false => TextTokenKind::Number(WrittenNumber {
+            value,
+            tolerance: value * PART_TOLERANCE,
+            is_percent: true,
+            ..WrittenNumber::whole(0)
+        }),
+    };
+    Some((kind, start + phrase.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,5 +348,36 @@ mod tests {
         }
         assert_eq!(foreign_number("vier Kunden", 0), Some((4.0, 0.5, 4)));
         assert_eq!(foreign_number("deux et trois", 0), Some((2.0, 0.5, 4)), "two numbers");
+    }
+
+    #[test]
+    fn parts_and_factors_of_six_languages() {
+        let percent = |text: &str| match foreign_part(text, 0) {
+            Some((TextTokenKind::Number(number), _)) if number.is_percent => Some(number.value.round()),
+            _ => None,
+        };
+        let factor = |text: &str| match foreign_part(text, 0) {
+            Some((TextTokenKind::Factor(times), _)) => Some(times),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("Die Hälfte der Besucher", 50.0),
+            ("zwei Drittel", 67.0),
+            ("un tiers des prêts", 33.0),
+            ("trois quarts des votes", 75.0),
+            ("una cuarta parte", 25.0),
+            ("metade da geração", 50.0),
+            ("um terço", 33.0),
+            ("driekwart", 75.0),
+            ("un quarto delle vendite", 25.0),
+        ] {
+            assert_eq!(percent(text), Some(expected), "{text}");
+        }
+        for (text, expected) in [("doppelt so viel", 2.0), ("El doble que", 2.0), ("dix fois moins", 10.0)] {
+            assert_eq!(factor(text), Some(expected), "{text}");
+        }
+        for text in ["un quart d'heure", "metade", "um quarto", "la mitades", "ein Haus"] {
+            assert_eq!(foreign_part(text, 0), None, "{text}");
+        }
     }
 }

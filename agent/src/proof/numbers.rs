@@ -3,15 +3,13 @@
 
 use super::bounds::bound_before;
 use super::derived::is_unit_called;
-use super::foreign_numbers::foreign_number;
+use super::foreign_numbers::{foreign_number, part_behind};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 
 const HUNDRED: f64 = 1e2;
 const DOZEN: f64 = 12.0;
 /// How far `two dozen` rounds.
 const DOZEN_TOLERANCE: f64 = 1.5;
-/// How far `two and a half` rounds.
-const HALF_TOLERANCE: f64 = 0.25;
 /// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
 const SCALES: [(&str, f64); 44] = [
     ("hundred", HUNDRED),
@@ -139,7 +137,11 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     let first = text[start..end].to_lowercase();
     if let Some((value, tolerance, number_end)) = foreign_number(text, start) {
         let is_scaled = tolerance > DOZEN_TOLERANCE;
-        let number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
+        let mut number =
+            WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
+        if let Some(part) = part_behind(&text[number_end..]).filter(|_| tolerance <= 0.5) {
+            (number.value, number.tolerance) = (number.value + part, part.min(1.0 - part) / 2.0);
+        }
         return Some((with_meaning(number, text, start, number_end), number_end));
     }
     let (mut total, mut current, mut tolerance) = (0.0, 0.0, 0.5);
@@ -209,19 +211,10 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     let is_scaled = tolerance > DOZEN_TOLERANCE;
     let value = total + current;
     let mut number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
-    if number.tolerance <= 0.5 && has_half(&text[number_end..]) {
-        (number.value, number.tolerance) = (number.value + 0.5, HALF_TOLERANCE);
+    if let Some(part) = part_behind(&text[number_end..]).filter(|_| number.tolerance <= 0.5) {
+        (number.value, number.tolerance) = (number.value + part, part.min(1.0 - part) / 2.0);
     }
     Some((with_meaning(number, text, start, number_end), number_end))
-}
-
-/// Whether what stands behind a number adds a half: `two and a half hours`, `two hours and a half`.
-fn has_half(behind: &str) -> bool {
-    const HALF: &str = "and a half";
-    let behind = behind.trim_start().to_ascii_lowercase();
-    let after_unit = behind.split_once(' ').map(|(_, rest)| rest).unwrap_or_default();
-    let unit = behind.split(' ').next().unwrap_or_default();
-    behind.starts_with(HALF) || (unit.chars().all(char::is_alphabetic) && after_unit.starts_with(HALF))
 }
 
 /// Returns the number below a hundred that a lowercase word is.
@@ -468,9 +461,9 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
         tolerance *= tolerance_scale(factor);
         other = other.map(|(value, tolerance)| (value * factor, tolerance * factor));
     }
-    if decimals == 0 && factor.is_none() && has_half(after) {
-        value += 0.5;
-        tolerance = HALF_TOLERANCE;
+    if let Some(part) = part_behind(after).filter(|_| decimals == 0 && factor.is_none()) {
+        value += part;
+        tolerance = part.min(1.0 - part) / 2.0;
     }
     let is_percent = is_percent(after);
     if other.is_none()

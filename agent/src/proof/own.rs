@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::arithmetic::WantedNumber;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
-use super::claims::{claimed_origin, out_of_origin, score_origin};
+use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::{derived_origin, is_in_other_unit};
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
@@ -43,7 +43,10 @@ impl Prover {
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
         for result in self.results.iter().rev() {
-            if let Some(origin) = out_of_origin(result, token, place).or_else(|| score_origin(result, token, place)) {
+            let standing = out_of_origin(result, token, place)
+                .or_else(|| score_origin(result, token, place))
+                .or_else(|| range_origin(result, token, place));
+            if let Some(origin) = standing {
                 return origin;
             }
             let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
@@ -350,10 +353,19 @@ fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
     const COMPARED: [&str; 7] = ["more", "fewer", "less", "higher", "lower", "additional", "extra"];
     const COMPARED_BY_UNIT: [&str; 8] =
         ["behind", "ahead", "later", "earlier", "longer", "shorter", "faster", "slower"];
+    /// The same words of other languages, which stand behind a unit as well.
+    const COMPARED_ELSEWHERE: [&str; 9] = ["mehr", "weniger", "más", "menos", "moins", "meer", "minder", "più", "meno"];
+    /// Of them those that mean more only together: `plus que`, `mais do que`, `de plus`.
+    const COMPARED_TOGETHER: [(&str, &str); 6] =
+        [("plus", "que"), ("plus", "qu"), ("mais", "que"), ("mais", "do"), ("de", "plus"), ("a", "mais")];
     let mut behind = clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let next = behind.next().unwrap_or_default().to_lowercase();
-    let later = behind.next().unwrap_or_default().to_lowercase();
-    COMPARED.contains(&next.as_str())
+    let mut word = || behind.next().unwrap_or_default().to_lowercase();
+    let (next, later, last) = (word(), word(), word());
+    let is_elsewhere = [(&next, &later), (&later, &last)].into_iter().any(|(one, other)| {
+        COMPARED_ELSEWHERE.contains(&one.as_str()) || COMPARED_TOGETHER.contains(&(one.as_str(), other.as_str()))
+    });
+    is_elsewhere
+        || COMPARED.contains(&next.as_str())
         || COMPARED_BY_UNIT.contains(&next.as_str())
         || COMPARED_BY_UNIT.contains(&later.as_str())
         || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))

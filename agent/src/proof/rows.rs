@@ -197,10 +197,13 @@ impl ProofRows {
                 };
                 let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
                 let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
-                let month = month_of(value).map(|day| day.format("%B").to_string());
+                let months = month_of(value).into_iter().flat_map(|day| {
+                    let foreign = foreign_names_of_month(day.month()).iter().map(|name| (*name).to_owned());
+                    std::iter::once(day.format("%B").to_string()).chain(foreign)
+                });
                 std::iter::once(label)
                     .chain(other)
-                    .chain(month)
+                    .chain(months)
                     .find_map(|name| tokens::find_word(sentence, &name).map(|at| at + name.len()))
             })
         };
@@ -400,7 +403,7 @@ fn other_number(name: &str) -> Vec<String> {
     match (is_word, name.strip_suffix('s')) {
         (false, _) => Vec::new(),
         (true, Some(one)) => vec![one.to_owned()],
-        (true, None) => vec![format!("{name}s"), format!("{name}es")],
+        (true, None) => ["s", "es", "n", "en"].iter().map(|ending| format!("{name}{ending}")).collect(),
     }
 }
 
@@ -452,10 +455,11 @@ pub(super) fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> Sha
     let mut numbers = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
     let are_small = numbers.all(|number| number.abs() <= 1.0);
     // A column that is called a percentage may hold fractions all the same.
-    if has(&["percent", "percentage", "pct"]) {
+    if has(&["percent", "percentage", "pct", "prozent", "procent", "pourcentage", "porcentaje", "percentual"]) {
         return if are_small { ShareScale::Unknown } else { ShareScale::Percent };
     }
-    let is_share = has(&["rate", "ratio", "share", "fraction", "proportion", "probability"]);
+    let is_share = has(&["rate", "ratio", "share", "fraction", "proportion", "probability"])
+        || has(&["anteil", "quote", "taux", "tasa", "taxa", "aandeel", "proporcion", "proporción", "quota"]);
     let is_change = has(&["growth", "change", "increase", "decrease", "diff", "difference", "delta", "margin"]);
     let mut amounts = rows.iter().filter_map(|row| row.get(column).and_then(number_of));
     match (is_share, amounts.any(|number| number.abs() > 100.0)) {

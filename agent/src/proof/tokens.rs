@@ -3,7 +3,9 @@
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 
+use super::announced::LOSSES;
 use super::dates::{begins_month, dates_in};
+use super::foreign_numbers::{added_part, foreign_part};
 use super::number_of;
 use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
 
@@ -193,36 +195,6 @@ impl TextToken {
 
     /// Whether a cell holds the loss that is written: `lost 45,210` of a profit of -45210.
     pub(super) fn is_loss_of(&self, value: &Value, clause: &str) -> bool {
-        const LOSSES: [&str; 28] = [
-            "lost",
-            "loss",
-            "losses",
-            "deficit",
-            "negative",
-            "shortfall",
-            "fell",
-            "dropped",
-            "declined",
-            "decreased",
-            "shrank",
-            "early",
-            "down",
-            "below",
-            "red",
-            "minus",
-            "under",
-            "shortfalls",
-            "overdrawn",
-            "owes",
-            "owed",
-            "debt",
-            "verlust",
-            "perte",
-            "pérdida",
-            "perda",
-            "perdita",
-            "verlies",
-        ];
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let is_less =
             number_of(value).is_some_and(|value| value < 0.0 && number.stands_for(-value, ShareScale::Unknown));
@@ -233,12 +205,22 @@ impl TextToken {
         matches!(&self.kind, TextTokenKind::Number(number) if number.is_percent)
     }
 
-    /// Whether it is a number of percentage points.
+    /// Whether it is a number of percentage points, or of points, which may be such.
     pub(super) fn is_of_points(&self, clause: &str) -> bool {
+        const POINTS: [&str; 9] = [
+            "percentage point",
+            "percentage-point",
+            "percent point",
+            "points",
+            "pp ",
+            "prozentpunkt",
+            "procentpunt",
+            "punto",
+            "ponto",
+        ];
         let behind = clause[self.end..].trim_start().trim_start_matches('%').trim_start().to_lowercase();
         let is_points = |word: &&str| behind.starts_with(*word);
-        self.is_percent()
-            && ["percentage point", "percentage-point", "percent point", "points", "pp "].iter().any(is_points)
+        matches!(self.kind, TextTokenKind::Number(_)) && POINTS.iter().any(is_points)
     }
 
     /// Whether it is `Q1`.
@@ -352,6 +334,9 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
                     let kind = TextTokenKind::Code(word.to_owned());
                     found.push(TextToken { text: word.to_owned(), start: at, end, kind });
                 }
+            } else if let Some((kind, phrase_end)) = foreign_part(text, at) {
+                end = phrase_end;
+                found.push(TextToken { text: text[at..end].to_owned(), start: at, end, kind });
             } else if let Some((kind, start)) = part_of_whole(text, at, end, &found) {
                 found.retain(|known| known.start < start || known.end > end);
                 found.push(TextToken { text: text[start..end].to_owned(), start, end, kind });
@@ -529,9 +514,14 @@ fn is_day_of_month(before: &str, behind: &str) -> bool {
 /// Returns the clauses of a sentence, each with where it begins.
 pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
     const MARKS: [&str; 9] = [", ", "; ", " and ", " while ", " but ", " whereas ", " vs ", " versus ", " | "];
+    /// Words of other languages that end a clause where a number in digits follows: `em A e 90 % em B`.
+    const BEFORE_NUMBERS: [&str; 4] = [" und ", " et ", " e ", " y "];
     // All at once: a sentence may be as long as an answer.
-    let mut marks: Vec<(usize, usize)> =
-        MARKS.iter().flat_map(|mark| sentence.match_indices(mark).map(|(at, _)| (at, mark.len()))).collect();
+    let find = |mark: &'static str| sentence.match_indices(mark).map(move |(at, _)| (at, mark.len()));
+    let is_before_number =
+        |(at, length): &(usize, usize)| sentence[at + length..].starts_with(|c: char| c.is_ascii_digit());
+    let mut marks: Vec<(usize, usize)> = MARKS.into_iter().flat_map(find).collect();
+    marks.extend(BEFORE_NUMBERS.into_iter().flat_map(find).filter(is_before_number));
     marks.sort_unstable();
     let dates = dates_in(sentence);
     let mut found = Vec::new();
@@ -539,7 +529,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
     let mut within = 0;
     for (at, length) in marks {
         // `Two and a half hours` is one number.
-        if at < start.max(within) || sentence[at..].starts_with(" and a half") {
+        if at < start.max(within) || added_part(&sentence[at..]).is_some() {
             continue;
         }
         // `March 9, 2014` is one.

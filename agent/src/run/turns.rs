@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_catalog::{CatalogError, RunStatus};
 use serde_json::{Value, json};
+use tokio_util::sync::DropGuard;
 
 use self::calls::WaitingToolCall;
 use self::checked_text::CheckedText;
@@ -115,7 +116,9 @@ pub(super) struct Turns<'a> {
     store_at: Instant,
     stored_events: usize,
     /// What the answer's text is proven by.
-    prover: Prover,
+    prover: Arc<Prover>,
+    /// Ends the search for proofs with the run, also where its time is over or somebody stops it.
+    _proofs_end: DropGuard,
     /// The results of earlier runs of the conversation among that.
     earlier: Vec<EarlierResult>,
     /// The text of this turn.
@@ -171,7 +174,7 @@ impl<'a> Turns<'a> {
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
-        let mut prover = Prover::new(&task.request.question());
+        let (mut prover, proofs_end) = Prover::new(&task.request.question());
         let earlier = add_earlier(task, &mut prover).await;
         let text_tokens = if capabilities.small {
             task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
@@ -211,7 +214,8 @@ impl<'a> Turns<'a> {
             answer_ticket: None,
             store_at: Instant::now() + STORE_EVERY,
             stored_events: 1,
-            prover,
+            prover: Arc::new(prover),
+            _proofs_end: proofs_end,
             earlier,
             checked: CheckedText::default(),
             assessment: AnswerAssessment::default(),
@@ -303,9 +307,13 @@ impl<'a> Turns<'a> {
                 }
             };
             self.task.handle.update_totals(|totals| totals.hear(asked.take()));
-            let is_full = some.len() == PIECES_AT_ONCE;
-            let mut heard = Vec::with_capacity(some.len());
-            let end = some.into_iter().find_map(|piece| self.hear(piece, &mut speech, &mut calls, &mut heard));
+            let (is_full, mut heard) = (some.len() == PIECES_AT_ONCE, Vec::with_capacity(some.len()));
+            let (mut end, mut some) = (None, some.into_iter());
+            while end.is_none()
+                && let Some(piece) = some.next()
+            {
+                end = self.hear(piece, &mut speech, &mut calls, &mut heard).await;
+            }
             let Some(end) = end else {
                 self.task.handle.emit_all(heard);
                 self.store_now_and_then().await?;
@@ -315,7 +323,7 @@ impl<'a> Turns<'a> {
                 }
                 continue;
             };
-            let waited = self.checked.finish(&self.prover);
+            let waited = self.checked.finish(&self.prover).await;
             speech.say(waited, &mut self.ids, |kind| heard.push(kind));
             let ended = end.map(|(usage, reason)| {
                 let cut = reason == DoneReason::Length;
@@ -357,7 +365,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Takes in a piece of a reply. Returns how the reply ended, if that was its last piece.
-    fn hear(
+    async fn hear(
         &mut self,
         piece: Result<ModelEvent, AgentError>,
         speech: &mut Speech,
@@ -372,7 +380,7 @@ impl<'a> Turns<'a> {
             }
             Ok(ModelEvent::Text(text)) => {
                 let text = match self.structured {
-                    None => self.checked.push(text, &self.prover),
+                    None => self.checked.push(text, &self.prover).await,
                     Some(_) => text,
                 };
                 speech.say(text, &mut self.ids, |kind| heard.push(kind));
@@ -452,7 +460,7 @@ impl<'a> Turns<'a> {
             }
         }
         if self.holds_answers() && !self.has_said_rows {
-            self.settle(&reply.text);
+            self.settle(&reply.text).await;
         }
         let (item_id, text) = self.said.clone().unwrap_or_default();
         if !text.is_empty() {

@@ -1,5 +1,6 @@
 //! Tool calls: the server's are executed, those that write wait for a person, the client's wait for the client.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt;
@@ -101,7 +102,7 @@ impl Turns<'_> {
                 plainly = true;
                 (outcome, database) = self.ask_plainly(outcome).await;
             }
-            let (handle, prover) = (&self.task.handle, &mut self.prover);
+            let (handle, prover) = (&self.task.handle, Arc::make_mut(&mut self.prover));
             reported.push((call, report(handle, prover, text_tokens, &call.started, outcome, None)));
         }
         drop(outcomes);
@@ -248,7 +249,7 @@ impl Turns<'_> {
         status: Option<ToolStatus>,
     ) -> bool {
         let text_tokens = self.context.text_tokens;
-        let reported = report(&self.task.handle, &mut self.prover, text_tokens, call, outcome, status);
+        let reported = report(&self.task.handle, Arc::make_mut(&mut self.prover), text_tokens, call, outcome, status);
         self.take_in(call, &call.tool, model_id, reported)
     }
 

@@ -1,6 +1,8 @@
 //! The text of a turn on its way to its readers: a sentence with a number waits until it is complete, and is corrected
 //! where it contradicts the rows that the run has read. Other text passes as it arrives.
 
+use std::sync::Arc;
+
 use super::Turns;
 use crate::proof::{MAX_CHECKED, ProofLink, ProofOrigin, Prover, sentence_end};
 
@@ -26,7 +28,7 @@ pub(super) struct CheckedText {
 
 impl CheckedText {
     /// Takes in a piece. Returns what can be passed on.
-    pub(super) fn push(&mut self, piece: String, prover: &Prover) -> String {
+    pub(super) async fn push(&mut self, piece: String, prover: &Arc<Prover>) -> String {
         if !prover.has_rows() || self.ended >= MAX_CHECKED {
             let waited = self.sentence.split_off(self.said);
             (self.sentence, self.said) = (String::new(), 0);
@@ -39,7 +41,7 @@ impl CheckedText {
         {
             let rest = self.sentence.split_off(end);
             self.ended += end;
-            self.pass_on(prover, &mut ready);
+            self.pass_on(prover, &mut ready).await;
             self.sentence = rest;
             self.said = 0;
         }
@@ -52,15 +54,15 @@ impl CheckedText {
     }
 
     /// Returns what waits, where nothing follows.
-    pub(super) fn finish(&mut self, prover: &Prover) -> String {
+    pub(super) async fn finish(&mut self, prover: &Arc<Prover>) -> String {
         let mut ready = String::new();
-        self.pass_on(prover, &mut ready);
+        self.pass_on(prover, &mut ready).await;
         self.sentence.clear();
         self.said = 0;
         ready
     }
 
-    fn pass_on(&mut self, prover: &Prover, ready: &mut String) {
+    async fn pass_on(&mut self, prover: &Arc<Prover>, ready: &mut String) {
         let fences = self.sentence.matches("```").count();
         let is_shown = self.is_fenced || fences > 0;
         self.is_fenced ^= !fences.is_multiple_of(2);
@@ -71,7 +73,8 @@ impl CheckedText {
             ready.push_str(&self.sentence[self.said..]);
             return;
         }
-        let (text, corrections) = prover.correct(&self.sentence, self.said);
+        let (prover, sentence, said) = (Arc::clone(prover), self.sentence.clone(), self.said);
+        let (text, corrections) = on_own_thread(move || prover.correct(&sentence, said)).await;
         ready.push_str(&text);
         self.corrections.extend(corrections);
     }
@@ -85,7 +88,7 @@ impl CheckedText {
 impl Turns<'_> {
     /// Links the parts of the answer to what proves them; arithmetic is computed again by the engine.
     pub(super) async fn proof_of(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
-        let mut links = self.prover.links(text, corrections);
+        let mut links = self.links_of(text, corrections).await;
         for link in
             links.iter_mut().filter(|link| matches!(link.origin, ProofOrigin::Expression { .. })).take(MAX_EXPRESSIONS)
         {
@@ -96,5 +99,19 @@ impl Turns<'_> {
             }
         }
         links
+    }
+
+    /// Links the parts of a text.
+    pub(super) async fn links_of(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
+        let (prover, text, corrections) = (Arc::clone(&self.prover), text.to_owned(), corrections.to_vec());
+        on_own_thread(move || prover.links(&text, &corrections)).await
+    }
+}
+
+/// Runs what may keep a processor busy for long on a thread that serves no other run. A panic there is one here.
+async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -21,8 +21,9 @@ impl Turns<'_> {
     }
 
     /// Says an answer that was held, or in its place why it is held back.
-    pub(super) fn settle(&mut self, text: &str) {
-        self.note_proof(&self.prover.links(text, &[]));
+    pub(super) async fn settle(&mut self, text: &str) {
+        let proof = self.links_of(text, &[]).await;
+        self.note_proof(&proof);
         let confidence = self.evidence.confidence(self.fit());
         let looked = self.has_looked_at_data();
         let says_so = !self.evidence.missing.is_empty() && declines(text);

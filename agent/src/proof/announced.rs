@@ -1,0 +1,424 @@
+//! What the words of a sentence say of its numbers: a total, a mean, a difference, a ratio, a share or a change.
+
+use super::bounds::PERIODS;
+use super::tokens::find_word;
+
+/// What words announce.
+pub(super) struct AnnouncedOperation {
+    pub(super) total: bool,
+    pub(super) average: bool,
+    /// A loss, which is said without its sign.
+    pub(super) loss: bool,
+    pub(super) median: bool,
+    pub(super) difference: bool,
+    pub(super) ratio: bool,
+    pub(super) share: bool,
+    /// A change, of which a percentage is no share.
+    pub(super) growth: bool,
+    /// It is one upwards, or downwards, by all words.
+    pub(super) direction: Option<ChangeDirection>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangeDirection {
+    Up,
+    Down,
+}
+
+/// Words of a change from one number to another, which is a difference of the two.
+const CHANGES: [&str; 41] = [
+    "grew",
+    "fell",
+    "shrank",
+    "shrunk",
+    "rose",
+    "increase",
+    "decrease",
+    "growth",
+    "drop",
+    "declin",
+    "up by",
+    "down by",
+    " up on ",
+    " up from ",
+    " down on ",
+    " down from ",
+    "mehr als",
+    "weniger als",
+    "más que",
+    "menos que",
+    "plus que",
+    "moins que",
+    "mais que",
+    "mais do que",
+    "menos do que",
+    "meer dan",
+    "minder dan",
+    "gestiegen",
+    "gesunken",
+    " stieg",
+    " sank",
+    "aument",
+    "augment",
+    "disminuy",
+    "diminu",
+    " cayó",
+    " caiu",
+    " subió",
+    " subiu",
+    "gestegen",
+    "gedaald",
+];
+const UP: [&str; 24] = [
+    "grew",
+    "rose",
+    "increase",
+    "growth",
+    " gain",
+    "up by",
+    " up on ",
+    " up from ",
+    "higher",
+    "more",
+    "larger",
+    "greater",
+    "mehr als",
+    "más que",
+    "plus que",
+    "mais que",
+    "mais do que",
+    "meer dan",
+    "gestiegen",
+    " stieg",
+    "aument",
+    "augment",
+    " subió",
+    "gestegen",
+];
+const DOWN: [&str; 24] = [
+    "fell",
+    "shrank",
+    "shrunk",
+    "decrease",
+    "drop",
+    "declin",
+    "down by",
+    " down on ",
+    " down from ",
+    "lower",
+    "fewer",
+    "less",
+    "smaller",
+    "weniger als",
+    "menos que",
+    "moins que",
+    "menos do que",
+    "minder dan",
+    "gesunken",
+    " sank",
+    "disminuy",
+    "diminu",
+    " cayó",
+    "gedaald",
+];
+/// Words by which a number without its sign is a loss.
+pub(super) const LOSSES: [&str; 35] = [
+    "lost",
+    "loss",
+    "losses",
+    "deficit",
+    "negative",
+    "shortfall",
+    "fell",
+    "dropped",
+    "declined",
+    "decreased",
+    "shrank",
+    "early",
+    "down",
+    "below",
+    "red",
+    "minus",
+    "under",
+    "shortfalls",
+    "overdrawn",
+    "owes",
+    "owed",
+    "debt",
+    "verlust",
+    "verlor",
+    "verloren",
+    "perte",
+    "perdu",
+    "moins",
+    "pérdida",
+    "perdió",
+    "perda",
+    "perdeu",
+    "perdita",
+    "verlies",
+    "verloor",
+];
+/// Ends of a comparison: `older than`, `warmer than`.
+const COMPARES: &str = "er than ";
+
+impl AnnouncedOperation {
+    pub(super) fn in_text(text: &str) -> Self {
+        let text = without_bounds(&text.to_lowercase());
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let is_over_time = has(&["over "]) && PERIODS.iter().any(|period| find_word(&text, period).is_some());
+        Self {
+            // `Of 1,000 payments 310 were in cash`.
+            total: is_over_time
+                || text.trim_start().starts_with("of ")
+                || has(&[
+                    "total",
+                    "sum",
+                    "together",
+                    "add up",
+                    "adds up",
+                    "added up",
+                    "combined",
+                    "altogether",
+                    "in all",
+                    "overall",
+                    "over the",
+                    "across",
+                    "insgesamt",
+                    "gesamt",
+                    "zusammen",
+                    "en tout",
+                    "in tutto",
+                    "en conjunto",
+                    "em conjunto",
+                    "totaal",
+                    "ensemble",
+                    "junto",
+                    "junta",
+                    "ao todo",
+                    "samen",
+                    "insieme",
+                ]),
+            loss: LOSSES.iter().any(|word| find_word(&text, word).is_some()),
+            median: has(&["median", "mediane", "mediana", "médiane"]),
+            average: has(&[
+                "average",
+                "mean",
+                "on avg",
+                "durchschnitt",
+                "im schnitt",
+                "moyenne",
+                "promedio",
+                "la media ",
+                "in media ",
+                "média",
+                "gemiddeld",
+                "de media",
+            ]),
+            difference: is_by_number(&text)
+                || is_up_or_down(&text)
+                || has_plus(&text)
+                || has(&CHANGES)
+                // A margin in percent is a share, and no difference.
+                || (has(&["margin"]) && !has(&["%", "percent"]))
+                || has(&[
+                    "more",
+                    "less",
+                    "fewer",
+                    "difference",
+                    "gap",
+                    "ahead",
+                    "behind",
+                    "higher",
+                    "lower",
+                    "between",
+                    "range",
+                    "change",
+                    " gain",
+                    "above",
+                    "below",
+                    "that leaves",
+                    "leaving",
+                    "remain",
+                    "the rest",
+                    "were not ",
+                    "was not ",
+                    "are not ",
+                    "is not ",
+                    "spread",
+                    "outsold",
+                    "outnumber",
+                    "beat",
+                    "exceed",
+                    "surpass",
+                    "trail",
+                    "span",
+                    "apart",
+                    "differ",
+                    "short of",
+                    "lead of",
+                    "lead over",
+                    "plus que",
+                    "moins que",
+                    "leads by",
+                    "vorsprung",
+                    "rückstand",
+                    "unterschied",
+                    "ventaja",
+                    "diferencia",
+                    "vantagem",
+                    "diferença",
+                    "avance",
+                    "différence",
+                    "écart",
+                    "voorsprong",
+                    "achterstand",
+                    "verschil",
+                    "de plus",
+                    "de moins",
+                    COMPARES,
+                ]),
+            direction: match (has(&UP), has(&DOWN)) {
+                (true, false) => Some(ChangeDirection::Up),
+                (false, true) => Some(ChangeDirection::Down),
+                _ => None,
+            },
+            growth: has_plus(&text) || has(&CHANGES),
+            ratio: has_times_mark(&text)
+                || has(&[
+                    " to one",
+                    " to 1",
+                    "times",
+                    "ratio",
+                    "twice",
+                    "per ",
+                    "factor",
+                    "one in ",
+                    "1 in ",
+                    "density",
+                    "for every ",
+                    "for each ",
+                    " fois ",
+                    "mal so ",
+                    " veces ",
+                    " vezes ",
+                    " keer ",
+                    " volte ",
+                ]),
+            share: has(&[
+                "%",
+                "percent",
+                "prozent",
+                "pour cent",
+                "share",
+                "proportion",
+                "fraction",
+                "out of every ",
+                "out of 100",
+                "quarter of",
+                "quarters of",
+                "third of",
+                "thirds of",
+                "fifth of",
+                "fifths of",
+                "tenth of",
+                "tenths of",
+                "by a third",
+                "by a quarter",
+                "by a fifth",
+                "by a tenth",
+                "by one third",
+                "by one quarter",
+                "drittel",
+                "viertel",
+                "hälfte",
+                " tiers",
+                " quart ",
+                " quarts ",
+                "moitié",
+                "tercio",
+                "cuarta parte",
+                "cuartas partes",
+                "mitad",
+                "terço",
+                " quarto ",
+                "metade",
+                "een derde",
+                "kwart",
+                "helft",
+                "un terzo",
+                "metà",
+            ]),
+        }
+    }
+}
+
+/// Whether a sentence says more of a number than that it was found: then nobody knows which number is meant.
+pub(super) fn announces_more(sentence: &str) -> bool {
+    const OF_REST: [&str; 9] =
+        ["not", "remaining", "rest", "without", "outside", "other", "others", "except", "excluding"];
+    let announced = AnnouncedOperation::in_text(sentence);
+    let is_rest = OF_REST.iter().any(|word| find_word(sentence, word).is_some());
+    let is_of_several = announced.total || announced.average || announced.median;
+    announced.difference || announced.ratio || announced.growth || announced.share || is_of_several || is_rest
+}
+
+/// Returns a lowercase text without the words that bound a number, `more than 5`, which announce no difference; those of
+/// `3 more than 5` do.
+fn without_bounds(text: &str) -> String {
+    const BOUNDS: [&str; 6] =
+        ["more than ", "less than ", "fewer than ", "higher than ", "lower than ", "greater than "];
+    let mut plain = text.to_owned();
+    for phrase in BOUNDS {
+        let mut from = 0;
+        while let Some(at) = plain.get(from..).and_then(|rest| rest.find(phrase)).map(|at| from + at) {
+            let behind = plain[at + phrase.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+            let is_bound = behind.starts_with(|c: char| c.is_ascii_digit());
+            let before = plain[..at].split_whitespace().next_back().unwrap_or_default();
+            let is_difference = before.contains(|c: char| c.is_ascii_digit()) || before.ends_with('%');
+            if is_bound && !is_difference {
+                plain.replace_range(at..at + phrase.len(), "");
+                from = at;
+            } else {
+                from = at + phrase.len();
+            }
+        }
+    }
+    plain
+}
+
+/// Whether a text says by how much: `won by 532 votes`.
+fn is_by_number(text: &str) -> bool {
+    text.match_indices(" by ").any(|(at, by)| {
+        let behind = text[at + by.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+        behind.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a text says a change by its sign: `+1,260 orders`.
+fn has_plus(text: &str) -> bool {
+    text.match_indices('+').any(|(at, mark)| {
+        let is_begin = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let behind = text[at + mark.len()..].trim_start_matches(|c: char| "$€£¥ ".contains(c));
+        is_begin && behind.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// Whether a text says by how much something is up or down: `up 180 from the year before`.
+fn is_up_or_down(text: &str) -> bool {
+    [" up ", " down "].iter().any(|word| {
+        text.match_indices(word).any(|(at, found)| {
+            let behind = text[at + found.len()..].trim_start_matches(|c: char| "$€£¥(".contains(c));
+            behind.starts_with(|c: char| c.is_ascii_digit())
+        })
+    })
+}
+
+/// Whether a text says so many times as much: `4x`.
+fn has_times_mark(text: &str) -> bool {
+    text.match_indices(['x', '×']).any(|(at, mark)| {
+        let is_behind_digit = text[..at].ends_with(|c: char| c.is_ascii_digit());
+        let is_end = text[at + mark.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+        is_behind_digit && is_end
+    })
+}
