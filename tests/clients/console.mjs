@@ -358,6 +358,7 @@ await page.route(/\/v1\/catalog\/schema\?limit/, async (route) => {
 });
 await view("Settings");
 await view("Catalog");
+await page.locator(".database summary", { hasText: "first" }).waitFor();
 await page.locator(".database summary", { hasText: "default" }).click();
 await page.locator(".database a", { hasText: "airlines" }).waitFor();
 await accessible("many tables");
