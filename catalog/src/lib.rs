@@ -109,6 +109,7 @@ pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
 pub use integrity::{ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum};
+pub use index::SchemaIndexStatus;
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use leases::{CatalogLeases, LeaseTurn, LeasedWork, WorkLease};
