@@ -19,8 +19,8 @@ setup := ./scripts/setup.sh
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## ask a question of real data, from nothing: import, serve, ask, check
-	@./scripts/demo.sh
+demo: ## ask a question of real data, from nothing: import, serve, ask, check; SERVE=1 leaves the console open
+	@./scripts/demo.sh $(if $(SERVE),--serve)
 
 demo-cluster: ## a coordinator and two workers on this machine: queries over the flights, compared with one server's
 	@./scripts/demo_cluster.sh

@@ -108,6 +108,7 @@ pub use error::{CatalogError, Result, is_full};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
+pub use index::SchemaIndexStatus;
 pub use integrity::{ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum, first_damaged_file};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};

@@ -18,7 +18,7 @@ mod rerank;
 use futures::FutureExt;
 
 use crate::error::Result;
-use crate::index::{SchemaIndex, SearchFilter};
+use crate::index::{SchemaIndex, SchemaIndexStatus, SearchFilter};
 use crate::knowledge::KnowledgeCache;
 use crate::model::{MissingMeaning, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
 use crate::policy::Rights;
@@ -93,6 +93,11 @@ impl CatalogSearch<'_> {
     /// What searches lack while they answer by name and by text only; `None` while they use meaning too.
     pub fn missing_meaning(self) -> Option<MissingMeaning> {
         self.index.missing_meaning()
+    }
+
+    /// Returns how far the index is that searches use.
+    pub fn index_status(self) -> [SchemaIndexStatus; 2] {
+        self.index.status()
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and

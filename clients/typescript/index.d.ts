@@ -249,6 +249,9 @@ export declare class QuerentClient {
   /** Copies the data folder to another one of the server's machine. `POST /v1/backup` */
   postBackup(input: PostBackupInput, options?: CallOptions): Promise<any>;
 
+  /** Whom the server takes you for: your role, and the databases that you see. `GET /v1/caller` */
+  getCaller(input?: Record<string, never>, options?: CallOptions): Promise<GetCallerAnswer>;
+
   /** Sets a database's comment. `PATCH /v1/catalog/databases/{database}` */
   patchCatalogDatabasesDatabase(input: PatchCatalogDatabasesDatabaseInput, options?: CallOptions): Promise<PatchCatalogDatabasesDatabaseAnswer>;
 
@@ -1283,6 +1286,19 @@ export interface PostBackupInput {
     /** an absolute path; empty or not there */
     folder: string;
   };
+}
+
+export interface GetCallerAnswer {
+  /** whom the token stands for; `local` on a server without tokens */
+  subject: string;
+  /** what the caller may do */
+  role: "read" | "write" | "admin";
+  /** the only databases that it sees; null for all */
+  databases: string[] | null;
+  /** roles that policies name */
+  roles: string[];
+  /** groups that policies name */
+  groups: string[];
 }
 
 export interface PatchCatalogDatabasesDatabaseInput {

@@ -326,6 +326,10 @@ export class QuerentClient {
     return this.#json("/v1/backup", "POST", true, [], [], input, options);
   }
 
+  getCaller(input = {}, options = {}) {
+    return this.#json("/v1/caller", "GET", false, [], [], input, options);
+  }
+
   patchCatalogDatabasesDatabase(input = {}, options = {}) {
     return this.#json("/v1/catalog/databases/{database}", "PATCH", true, [], [], input, options);
   }

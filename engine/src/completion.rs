@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::identifiers::is_reserved_word;
-use crate::policy::function_names;
 use crate::session::Session;
+use crate::sql::show_functions;
 use crate::tables::system::{self, is_system_database};
 use crate::type_names::sql_name;
 use made_names::made_names;
@@ -301,7 +301,8 @@ impl Session {
     ) -> Result<KnownNames> {
         let catalog = self.engine().catalog();
         let who = self.principal();
-        let mut names = KnownNames { functions: function_names(), ..KnownNames::default() };
+        let functions = show_functions::names(&self.engine().planning_state());
+        let mut names = KnownNames { functions, ..KnownNames::default() };
         let Some(PlaceOfWord { owner, part, .. }) = PlaceOfWord::at_end(before, language) else { return Ok(names) };
         let prefix = format!("{}%", part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
         let page = || PageRequest::first(limit);

@@ -16,7 +16,6 @@ use crate::sql::write_statement::WriteStatement;
 
 pub use authorize::authorize;
 pub(crate) use authorize::check_open;
-pub use functions::function_names;
 pub(crate) use grants::{check_grants, require_privilege};
 pub(crate) use locations::allowed_location;
 

@@ -105,7 +105,7 @@ pub(crate) mod session_variables;
 mod set_comparisons;
 mod shorthand;
 mod show;
-mod show_functions;
+pub(crate) mod show_functions;
 pub(crate) mod sort_orders;
 mod sql_types;
 pub(crate) mod statement;

@@ -11,6 +11,7 @@ mod ag_ui;
 mod approvals;
 mod arriving;
 mod ask;
+mod caller;
 mod complete;
 mod console;
 mod content_encoding;

@@ -112,7 +112,7 @@ class Database:
         database: str | None = None,
         if_exists: Literal["error", "append", "replace"] = "error",
         external: bool = False,
-        format: Literal["csv", "json", "parquet", "arrow", "lance"] | None = None,
+        format: Literal["csv", "json", "parquet", "arrow", "xlsx", "lance"] | None = None,
         **options: object,
     ) -> dict[str, Any]:
         """Makes a table of files: a path, a folder, a glob or a URL. All of it is imported, or nothing.
@@ -258,7 +258,7 @@ class Answer:
     rows: Result | None = None
     """The rows of its last query."""
     chart: dict[str, Any] | None = None
-    """The Vega-Lite specification of a chart of them, where they are worth one."""
+    """The Vega-Lite specification of a chart, with its rows, where a query's are worth one."""
     usage: dict[str, int] = field(default_factory=dict)
     elapsed_ms: int = 0
     _error: dict[str, Any] | None = field(default=None, repr=False)
@@ -271,7 +271,10 @@ class Answer:
         if name == "run_started":
             self.run_id, self.model = event["run_id"], event["model"]
         elif name == "tool_result":
-            self.chart = event.get("vegaSpec", self.chart)
+            if "vegaSpec" in event:
+                # A specification names its rows and does not have them.
+                rows = {**event["vegaSpec"]["data"], "values": event["result"]["rows"]}
+                self.chart = {**event["vegaSpec"], "data": rows}
         elif name == "answer_final":
             self.text, self.sql, self.kql = event["text"], event["sql_used"], event["kql_used"]
             self._ticket = event.get("ticket")

@@ -350,6 +350,26 @@ await page.keyboard.press("Enter");
 await page.waitForFunction(() => document.querySelector(".catalog-list input").value === "who flies where");
 await page.getByLabel("Search tables by meaning").fill("");
 await page.locator(".database a", { hasText: "airlines" }).click();
+// Of a catalog of many tables the first are known: those of a database are read when it is opened, others by search.
+await page.route(/\/v1\/catalog\/schema\?limit/, async (route) => {
+  const columns = [];
+  const tables = Array.from({ length: 500 }, (_, at) => ({ name: `t${at}`, kind: "managed", columns }));
+  await route.fulfill({ json: { databases: [{ name: "first", tables }], next_page_token: "more" } });
+});
+await view("Settings");
+await view("Catalog");
+await page.locator(".database summary", { hasText: "first" }).waitFor();
+await page.locator(".database summary", { hasText: "default" }).click();
+await page.locator(".database a", { hasText: "airlines" }).waitFor();
+await accessible("many tables");
+await page.keyboard.press("ControlOrMeta+K");
+await page.keyboard.type("airlines");
+await page.locator(".palette li", { hasText: "default.airlines" }).waitFor();
+await page.keyboard.press("Escape");
+await page.unroute(/\/v1\/catalog\/schema\?limit/);
+await view("Settings");
+await view("Catalog");
+await page.locator(".database[open] a", { hasText: "airlines" }).click();
 await page.getByRole("heading", { name: /\.airlines$/ }).waitFor();
 
 // Catalog.

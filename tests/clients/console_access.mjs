@@ -5,7 +5,7 @@
 // The server has no token yet, and the tables `flights` and `airlines` (tests/it/console.rs).
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -93,14 +93,19 @@ await write("SELECT count(*) FROM flights");
 await reader.page.locator('.status[data-outcome="done"]').waitFor();
 await write("DROP TABLE flights");
 await reader.page.locator(".failure", { hasText: "it needs role write" }).waitFor();
-await reader.view("Data in");
-const file = join(pictures, "refused.csv");
-writeFileSync(file, "a\n1\n");
-await reader.page.getByLabel("Files").setInputFiles(file);
-await reader.page.getByRole("button", { name: "Import", exact: true }).click();
-await reader.page.locator(".failure", { hasText: "role write" }).waitFor();
 await reader.page.screenshot({ path: join(pictures, "console-forbidden.png") });
 await accessible(reader.page, "a refusal");
+// What needs another role is not offered, and the reason is said.
+await reader.view("Data in");
+await reader.page.getByText("The token of looker has the role read, which imports nothing").waitFor();
+assert.equal(await reader.page.getByLabel("Files").count(), 0);
+await accessible(reader.page, "no import");
+await reader.view("Catalog");
+await reader.page.getByRole("link", { name: /^flights/ }).click();
+await reader.page.getByRole("columnheader", { name: "Type" }).waitFor();
+assert.equal(await reader.page.getByRole("button", { name: /comment of/ }).count(), 0);
+await reader.view("Settings");
+await reader.page.getByText("The server takes you for looker, with the role read.").waitFor();
 
 // Revoked, it is not taken any more, and the page says so.
 await boss.page.getByRole("button", { name: "Revoke the token looker" }).click();

@@ -53,6 +53,13 @@ assert any("<td>3</td>" in data.get("text/html", "") for data in shown), shown
 _, captured = run("%%querent\n? How many flights?")
 assert captured.outputs, "a cell that begins with ? is a question"
 
+# A chart has its rows: what draws it has nothing else to read them from.
+_, captured = run("%%querent --ask --out=plotted\nHow many flights did each carrier have?")
+rows = [{"carrier": "A&A", "n": 1}, {"carrier": "UA", "n": 2}]
+charts = [output.data.get("application/vnd.vegalite.v5+json") for output in captured.outputs]
+assert [chart["data"]["values"] for chart in charts if chart] == [rows], charts
+assert shell.user_ns["plotted"].chart["data"] == {"name": "table", "values": rows}
+
 assert "unknown table `flihgts`" in refused("%%querent\nSELECT * FROM flihgts")
 assert "no option" in refused("%%querent --sqll\nSELECT 1")
 assert "empty" in refused("%%querent\n")

@@ -91,7 +91,11 @@ async fn run_with_module(client: &str, settings: &[(&str, &str)]) {
         { "events": [run_sql("SELECT count(*) AS n FROM flights")] },
         { "events": [{ "text": "There are **3** flights." }] },
     ] });
-    std::fs::write(&script, json!({ "runs": [asked, asked] }).to_string()).unwrap();
+    let plotted = json!({ "when": "each carrier", "turns": [
+        { "events": [run_sql("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY carrier")] },
+        { "events": [{ "text": "As the chart shows." }] },
+    ] });
+    std::fs::write(&script, json!({ "runs": [plotted, asked, asked] }).to_string()).unwrap();
     let package = python_package();
     let mut python = Python::client(client);
     python.env("PYTHONPATH", package.path()).env("QUERENT_AGENT_SCRIPT", script).current_dir(folder.path());

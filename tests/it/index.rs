@@ -37,6 +37,17 @@ async fn found_by_name_and_text_when_the_creation_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn administrators_see_how_far_the_index_is() {
+    let (_folder, engine) = crate::sql::engine().await;
+    engine.catalog().search().index_idle().await.unwrap();
+    let listed = "SELECT objects, state, model, without_vector FROM system.index ORDER BY objects";
+    let shown = crate::sql::rows(&crate::sql::admin(&engine), listed).await.unwrap();
+    assert_eq!(shown, [["columns", "ready", "NULL", "0"], ["tables", "ready", "NULL", "0"]]);
+    let reader = engine.session(Principal::new("anna", Role::Read), querent_engine::Limits::default());
+    assert_eq!(crate::sql::rows(&reader, listed).await.unwrap_err().code(), "table_not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn found_by_meaning_with_the_real_model() {
     let home = Home::new();
     let catalog = home.open(Some(minilm())).await;

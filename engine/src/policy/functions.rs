@@ -38,12 +38,3 @@ pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| Allowed
         .map(|function| function.name().to_owned())
         .collect(),
 });
-
-/// The names of the functions that statements may call, in order.
-pub fn function_names() -> Vec<String> {
-    let AllowedFunctions { scalar, higher_order, aggregate, window } = &*ALLOWED;
-    let mut names: Vec<String> = [scalar, higher_order, aggregate, window].into_iter().flatten().cloned().collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}

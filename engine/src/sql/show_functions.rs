@@ -11,7 +11,7 @@ use super::{function_forms, json_records, json_tables, table_functions};
 use crate::error::{EngineError, Result};
 
 /// Returns the names of all functions, each with its kind and with what it is short for.
-pub(super) fn all(state: &SessionState) -> BTreeMap<String, (&'static str, Option<String>)> {
+fn all(state: &SessionState) -> BTreeMap<String, (&'static str, Option<String>)> {
     let mut all = BTreeMap::new();
     let families = [
         ("scalar", state.scalar_functions().keys().cloned().collect::<Vec<_>>()),
@@ -39,6 +39,11 @@ pub(super) fn all(state: &SessionState) -> BTreeMap<String, (&'static str, Optio
         all.entry(form.name.to_owned()).or_insert((kind, Some(form.meaning.to_owned())));
     }
     all
+}
+
+/// Returns the names of all functions, in order.
+pub(crate) fn names(state: &SessionState) -> Vec<String> {
+    all(state).into_keys().collect()
 }
 
 /// Plans `SHOW FUNCTIONS [LIKE pattern]`.

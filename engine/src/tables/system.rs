@@ -1,4 +1,4 @@
-//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`, `vector_indexes`) and `information_schema`: filters are pushed
+//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`, `index`, `vector_indexes`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
 mod audit;
@@ -6,6 +6,7 @@ mod constraints;
 mod filters;
 mod policies;
 mod rows;
+mod schema_index;
 mod vector_indexes;
 
 use std::fmt;
@@ -105,6 +106,7 @@ enum SystemTable {
     Policies,
     Audit,
     Runs,
+    SchemaIndex,
     VectorIndexes,
     Databases,
     Tables,
@@ -120,12 +122,13 @@ enum SystemTable {
 }
 
 /// The system tables, with their databases and names.
-const NAMES: [(&str, &str, SystemTable); 17] = [
+const NAMES: [(&str, &str, SystemTable); 18] = [
     (SYSTEM_DATABASE, "agent_runs", SystemTable::AgentRuns),
     (SYSTEM_DATABASE, "queries", SystemTable::Queries),
     (SYSTEM_DATABASE, "policies", SystemTable::Policies),
     (SYSTEM_DATABASE, "audit", SystemTable::Audit),
     (SYSTEM_DATABASE, "runs", SystemTable::Runs),
+    (SYSTEM_DATABASE, "index", SystemTable::SchemaIndex),
     (SYSTEM_DATABASE, "vector_indexes", SystemTable::VectorIndexes),
     (SYSTEM_DATABASE, "databases", SystemTable::Databases),
     (SYSTEM_DATABASE, "tables", SystemTable::Tables),
@@ -190,6 +193,7 @@ impl SystemTable {
                 maybe("excluded"),
             ],
             Self::Audit => audit::fields(),
+            Self::SchemaIndex => schema_index::fields(),
             Self::VectorIndexes => vector_indexes::fields(),
             Self::Runs => vec![
                 text("run_id"),
@@ -303,15 +307,19 @@ impl SystemTable {
 
     /// Returns whether it is there for administrators of all databases only.
     fn is_for_administrators(self) -> bool {
-        matches!(self, Self::Policies | Self::Audit)
+        matches!(self, Self::Policies | Self::Audit | Self::SchemaIndex)
     }
 
     /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
-            Self::AgentRuns | Self::Queries | Self::Policies | Self::Audit | Self::Runs | Self::VectorIndexes => {
-                [None, None, None]
-            }
+            Self::AgentRuns
+            | Self::Queries
+            | Self::Policies
+            | Self::Audit
+            | Self::Runs
+            | Self::SchemaIndex
+            | Self::VectorIndexes => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
             Self::Columns => [Some("database"), Some("table"), None],
@@ -480,6 +488,11 @@ impl SystemTableScan {
             SystemTable::Runs => {
                 let page = self.catalog.runs().list(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
                 Ok((rows::started_runs(&self.schema, &page.items)?, page.next))
+            }
+            SystemTable::SchemaIndex => {
+                let search = self.catalog.search();
+                let missing = search.missing_meaning().map(|missing| missing.reason);
+                Ok((schema_index::rows(&self.schema, &search.index_status(), missing.as_deref())?, None))
             }
             SystemTable::VectorIndexes => {
                 let indexes = self.catalog.vector_indexes().list(&self.who).await?;

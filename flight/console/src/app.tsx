@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { needsToken, token } from "./api";
 import { forgetConversation } from "./ask/asking";
+import { readCaller } from "./caller";
 import { forgetCatalogNames, readCatalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { type IconName, Icon } from "./icons";
@@ -50,6 +51,7 @@ export function App() {
       forgetConversation();
     }
     readCatalogNames().catch(() => undefined);
+    readCaller().catch(() => undefined);
   }, [known]);
 
   useEffect(() => {

@@ -75,6 +75,20 @@ async function readPages(isCurrent: () => boolean): Promise<void> {
   if (isCurrent()) catalogNames.set(names);
 }
 
+/** The tables of a database that were read, and where the others begin. */
+export interface TablesPage {
+  tables: CatalogTable[];
+  next: string | null;
+}
+
+/** Reads the first tables of a database, or those after a page beside it. */
+export async function readTablesOf(database: string, before: TablesPage | null): Promise<TablesPage> {
+  const after = before?.next ? { page_token: before.next } : {};
+  const page = await client.getCatalogSchema({ database, limit: PAGE, ...after });
+  const read = page.databases.flatMap(({ name, tables }) => tables.map((table) => readTable(name, table)));
+  return { tables: [...(before?.tables ?? []), ...read], next: page.next_page_token ?? null };
+}
+
 function readTable(database: string, table: GetCatalogSchemaAnswer["databases"][number]["tables"][number]): CatalogTable {
   return {
     database,

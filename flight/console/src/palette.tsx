@@ -1,6 +1,7 @@
 // The command palette: views, tables, commands and past queries by a few letters.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { client } from "./api";
 import { catalogNames } from "./catalog-names";
 import { useCell } from "./cell";
 import { isDark, theme } from "./preferences";
@@ -16,6 +17,8 @@ interface Command {
 }
 
 const MOST_SHOWN = 30;
+const MOST_FOUND = 8;
+const SEARCH_AFTER_MS = 180;
 
 export function Palette({ onClose }: { onClose(): void }) {
   const [text, setText] = useState("");
@@ -23,7 +26,12 @@ export function Palette({ onClose }: { onClose(): void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const names = useCell(catalogNames);
   const commands = useMemo(() => allCommands(), [names]);
-  const shown = useMemo(() => [...matching(commands, text), ...searchFor(text)], [commands, text]);
+  const found = useFound(text);
+  const shown = useMemo(() => {
+    const known = matching(commands, text);
+    const others = found.filter(({ name }) => !known.some((one) => one.kind === "table" && one.name === name));
+    return [...known, ...others, ...searchFor(text)];
+  }, [commands, text, found]);
 
   // Before the next key, so that what is typed right after Ctrl-K is not lost.
   useLayoutEffect(() => {
@@ -96,6 +104,32 @@ function allCommands(): Command[] {
     act: () => openAgain(entry),
   }));
   return [...views, ...commands, ...tables, ...past];
+}
+
+/** Tables that the server finds, where the palette does not know all of them. */
+function useFound(text: string): Command[] {
+  const [found, setFound] = useState<Command[]>([]);
+  const { isCut } = useCell(catalogNames);
+  const wanted = text.trim();
+  useEffect(() => {
+    setFound([]);
+    if (!isCut || wanted === "") return;
+    let isCurrent = true;
+    const timer = setTimeout(async () => {
+      const answer = await client.getCatalogSearch({ q: wanted, limit: MOST_FOUND }).catch(() => null);
+      if (!isCurrent || !answer) return;
+      setFound(answer.hits.map(({ database, table }) => ({
+        name: `${database}.${table}`,
+        kind: "table",
+        act: () => go("catalog", [database, table]),
+      })));
+    }, SEARCH_AFTER_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [wanted, isCut]);
+  return found;
 }
 
 /** A search of the whole catalog, of which the palette may not know all tables. */

@@ -60,6 +60,7 @@ LIMIT 1";
 #[command(after_help = "\
 Examples:
   make demo
+  make demo SERVE=1
   querent demo --csv-dir ./nycflights13
   querent demo --csv-dir ./nycflights13 --question 'How many airports are there?' --check 'SELECT count(*) FROM airports'")]
 pub(super) struct DemoArgs {
@@ -81,6 +82,9 @@ pub(super) struct DemoArgs {
     /// A simple shell command that starts a local model server when no Ollama answers; it prints `ready URL MODEL`
     #[arg(long, value_name = "COMMAND")]
     local_model_cmd: Option<String>,
+    /// Leave the server open at the end, with its console, until ctrl-c
+    #[arg(long)]
+    serve: bool,
 }
 
 pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
@@ -112,12 +116,23 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
         shown = show(&server, token, &args.csv_dir, question, check, &bars) => shown,
         signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
     };
+    let shown = match shown {
+        Ok(()) if args.serve => left_open(&server).await,
+        shown => shown,
+    };
     server.shutdown().await?;
     if let Some(local) = local_model {
         local.stop().await;
     }
     shown?;
     what_next(&args.data)
+}
+
+/// Leaves the server open for a browser until it is to stop.
+async fn left_open(server: &RunningServer) -> Result<(), CliError> {
+    step(&format!("the console is at {} with these tables; ctrl-c stops it", server.url()))?;
+    stop_signal().await?;
+    Ok(())
 }
 
 /// Says what to type now: where the program and the folder are, and at which address a server would be.
@@ -133,7 +148,7 @@ fn what_next(data: &Path) -> Result<(), CliError> {
     for (arguments, about) in [
         (format!("--data {data}"), "a shell"),
         (format!("sql --data {data} 'SELECT carrier, count(*) FROM flights GROUP BY 1'"), "one statement"),
-        (format!("serve --data {data}"), "a server at http://127.0.0.1:8080"),
+        (format!("serve --data {data}"), "a server, with the console at http://127.0.0.1:8080"),
     ] {
         output::print_line(&format!("  {program} {arguments}   # {about}"))?;
     }

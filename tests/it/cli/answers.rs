@@ -1,8 +1,11 @@
-//! Answers on the command line: footnotes, `querent verify`, `querent test-answers`.
+//! Answers on the command line: footnotes, `querent verify`, `querent test-answers`, the demo that is left open.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{Done, WorkFolder, json_lines, script};
+use super::{Done, WorkFolder, json_lines, script, small_flights};
 
 #[test]
 fn an_answer_has_footnotes_and_is_verified_again() {
@@ -108,4 +111,24 @@ fn an_answer_found_right_becomes_a_verified_query() {
     assert!(said.contains("nothing is proposed"), "{said}");
     work.run(&["feedback", &run, "corrected"]).failed(1);
     work.run(&["feedback", &run, "splendid"]).failed(2);
+}
+
+#[tokio::test]
+async fn the_demo_leaves_its_console_open() {
+    let work = WorkFolder::new();
+    small_flights(work.folder.path());
+    let sql = "SELECT carrier, count(*) FROM flights GROUP BY carrier ORDER BY 2 DESC LIMIT 1";
+    let answer = "United Air Lines Inc. (UA) operated the most: 2 flights.";
+    std::fs::write(work.path("script.json"), script(sql, answer).to_string()).unwrap();
+    let mut demo = work.querent(&["demo", "--csv-dir", ".", "--serve"]);
+    demo.env("QUERENT_AGENT_SCRIPT", work.path("script.json")).stdout(Stdio::piped());
+    let mut child = demo.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let open = lines.find(|line| line.contains("the console is at")).expect("it is left open");
+    let url = open.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+    let page = reqwest::Client::new().get(url).header("accept", "text/html").send().await.unwrap();
+    assert!(page.text().await.unwrap().contains("/console/"), "{open}");
+    assert!(Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(lines.any(|line| line.contains("the tables are yours now")), "it says what to type next");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -107,6 +107,7 @@ fn commands_list_what_there_is() {
     assert!(run("\\d flights").contains("\ncarrier,"));
     assert!(run("\\l").contains("sales"));
     assert!(run("\\df date_tr").contains("date_trunc\n"));
+    assert_eq!(run("\\df regexp_match"), "regexp_match\nregexp_matches\n");
     let schema = run(".schema");
     assert!(schema.contains("CREATE TABLE flights (\n  carrier VARCHAR,\n  delay BIGINT\n);\n"), "{schema}");
     assert!(schema.contains("CREATE VIEW late AS"), "{schema}");

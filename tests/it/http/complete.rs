@@ -45,6 +45,8 @@ async fn names_are_offered_where_they_may_stand() {
         ("SELECT * FROM info", None, "information_schema"),
         ("SELECT * FROM querent.cr", None, "crm"),
         ("USE cr", None, "crm"),
+        ("SELECT regexp_match", None, "regexp_matches("),
+        ("SELECT monthn", None, "monthname("),
         ("WITH late AS (SELECT dep_delay AS minutes FROM flights) SELECT  FROM late", Some(63), "minutes"),
     ] {
         let (_, answer) = complete(&server, json!({ "text": text, "position": position })).await;

@@ -1,4 +1,4 @@
-//! `GET /v1/settings`: for administrators, and without secrets.
+//! `GET /v1/settings`: for administrators, and without secrets. `GET /v1/caller`: what a client may offer its user.
 
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
@@ -28,4 +28,23 @@ async fn settings_are_shown_to_administrators_without_secrets() {
         assert_eq!(server.get("/v1/settings", Some(token)).await.status, 403, "{token}");
     }
     assert_eq!(server.get("/v1/settings", None).await.status, 401);
+}
+
+#[tokio::test]
+async fn callers_are_told_who_they_are() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    for (token, subject, role) in [("reader-tok", "reader", "read"), ("admin-tok", "boss", "admin")] {
+        let expected = json!({ "subject": subject, "role": role, "databases": null, "roles": [], "groups": [] });
+        assert_eq!(server.get("/v1/caller", Some(token)).await.json(), expected);
+    }
+    assert_eq!(server.get("/v1/caller", None).await.status, 401);
+    let token =
+        json!({ "name": "till", "subject": "anna", "role": "write", "databases": ["sales"], "groups": ["emea"] });
+    let made = server.post("/v1/tokens", &token, Some("admin-tok")).await.json();
+    let anna = server.get("/v1/caller", made["token"].as_str()).await.json();
+    assert_eq!((&anna["subject"], &anna["databases"]), (&json!("anna"), &json!(["sales"])));
+    assert_eq!((&anna["groups"], &anna["roles"]), (&json!(["emea"]), &json!([])));
+    let open = TestServer::start(TestSettings::default()).await;
+    let local = open.get("/v1/caller", None).await.json();
+    assert_eq!((&local["subject"], &local["role"]), (&json!("local"), &json!("admin")));
 }

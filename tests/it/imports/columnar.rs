@@ -16,6 +16,7 @@ use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, In
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use querent_tests::Python;
 
 use super::{import, write};
 use crate::maintenance::parquet_files;
@@ -395,4 +396,20 @@ async fn columns_of_several_files_have_a_type_that_holds_all_values() {
         let error = rows(&session, "SELECT n FROM e").await.unwrap_err();
         assert!(["bad_data", "invalid_value"].contains(&error.code()), "{ending}: {} {error}", error.code());
     }
+}
+
+/// Arrow 0.17 said in a block's metadata that it is compressed; pyarrow writes such metadata still.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_that_are_compressed_as_arrow_017_did_it_are_refused() {
+    let (folder, engine) = engine().await;
+    let file = folder.path().join("early.feather");
+    let program = "import sys, pyarrow as pa\n\
+                   batch = pa.record_batch({'a': [1, 2]})\n\
+                   with pa.ipc.new_file(sys.argv[1], batch.schema) as writer:\n\
+                   \x20   writer.write_batch(batch, custom_metadata={'ARROW:experimental_compression': 'LZ4'})\n";
+    Python::run(program, &[file.to_str().unwrap()]);
+    let error = import(&engine, &file, &[]).await.unwrap_err();
+    assert!(error.code() == "bad_data" && error.to_string().contains("write_feather"), "{error}");
+    let read = format!("SELECT * FROM '{}'", file.display());
+    assert_eq!(rows(&admin(&engine), &read).await.unwrap_err().code(), "bad_data");
 }

@@ -14,12 +14,14 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, Endianness, root_as_footer};
+use arrow::ipc::{Block, Endianness, root_as_footer, root_as_message};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
 /// What stands at a file's end: the footer's length and the format's magic.
 const TRAILER_BYTES: usize = 10;
+/// What Arrow 0.17 wrote into the metadata of blocks that it compressed, before the format had a field for that.
+const EARLY_COMPRESSION: &str = "ARROW:experimental_compression";
 /// Blocks whose memory waits to be used again, and the largest of them.
 const IDLE_BLOCKS: usize = 4;
 const LARGEST_IDLE_BYTES: usize = 16 << 20;
@@ -111,6 +113,7 @@ impl<R: Read + Seek> IpcBlocks<R> {
         bytes.resize(length, 0);
         self.reader.seek(SeekFrom::Start(start))?;
         self.reader.read_exact(&mut bytes)?;
+        check_compression(&bytes)?;
         let memory = BlockMemory { bytes, idle: Arc::downgrade(&self.idle) };
         Ok(Buffer::from(Bytes::from_owner(memory)))
     }
@@ -124,6 +127,23 @@ impl<R: Read + Seek> Iterator for IpcBlocks<R> {
         let read = self.read_block(&block).and_then(|buffer| self.decoder.read_record_batch(&block, &buffer));
         read.transpose()
     }
+}
+
+/// Refuses a block whose values would be read as they are compressed: the decoder knows the format's own field only.
+fn check_compression(block: &[u8]) -> Result<(), ArrowError> {
+    // Before the header stands its length, in most files after four bytes of ones.
+    let header = match block {
+        [0xff, 0xff, 0xff, 0xff, _, _, _, _, header @ ..] | [_, _, _, _, header @ ..] => header,
+        _ => return Ok(()),
+    };
+    // What is no message is refused by the decoder.
+    let metadata = root_as_message(header).ok().and_then(|message| message.custom_metadata());
+    if metadata.iter().flatten().any(|entry| entry.key() == Some(EARLY_COMPRESSION)) {
+        let fault = "it is compressed as Arrow 0.17 did it, before that was standard; write it anew, for example with \
+                     pyarrow.feather.write_feather(pyarrow.feather.read_table(FILE), NEW_FILE)";
+        return Err(ArrowError::ParseError(fault.to_owned()));
+    }
+    Ok(())
 }
 
 fn malformed(fault: &str) -> ArrowError {

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { asFailure } from "../api";
+import { useIsReader } from "../caller";
 import { say } from "../parts";
 
 export function Comment(props: { of: string; text: string; onSave(text: string | null): Promise<void> }) {
@@ -10,6 +11,7 @@ export function Comment(props: { of: string; text: string; onSave(text: string |
   const box = useRef<HTMLInputElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const wasOpen = useRef(false);
+  const isReader = useIsReader();
   const isOpen = draft !== null;
   useEffect(() => {
     if (isOpen) box.current?.focus();
@@ -32,9 +34,9 @@ export function Comment(props: { of: string; text: string; onSave(text: string |
     return (
       <span class="comment">
         {props.text !== "" && <span>{props.text} </span>}
-        <button ref={opener} class="link" aria-label={`${props.text === "" ? "Add" : "Edit"} comment of ${props.of}`} onClick={() => setDraft(props.text)}>
+        {!isReader && <button ref={opener} class="link" aria-label={`${props.text === "" ? "Add" : "Edit"} comment of ${props.of}`} onClick={() => setDraft(props.text)}>
           {props.text === "" ? "Comment" : "Edit"}
-        </button>
+        </button>}
       </span>
     );
   }

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { GetCatalogMetricsAnswer, GetCatalogVerifiedQueriesAnswer, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
+import { useIsReader } from "../caller";
 import { FailureBox, TwoClicks, say } from "../parts";
 import { database as chosenDatabase } from "../preferences";
 import { openQuery } from "../views/query-tabs";
@@ -17,6 +18,7 @@ const MOST_PAGES = 10;
 export function Taught({ database, table }: { database: string; table: string }) {
   const [known, setKnown] = useState<{ queries: VerifiedQuery[]; metrics: Metric[] } | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
+  const isReader = useIsReader();
   const read = () => {
     readTaught(database, table).then(setKnown, (error: unknown) => setFailure(asFailure(error)));
   };
@@ -49,8 +51,8 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.sql}</pre>
             <div class="row">
               <button onClick={() => open(one.database, one.sql)}>Run in Query</button>
-              <TwoClicks act="Drop" what={`verified query ${one.question}`}
-                onAct={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))} />
+              {!isReader && <TwoClicks act="Drop" what={`verified query ${one.question}`}
+                onAct={() => void drop(() => client.deleteCatalogVerifiedQueriesId({ id: String(one.id) }))} />}
             </div>
           </li>
         ))}
@@ -67,8 +69,8 @@ export function Taught({ database, table }: { database: string; table: string })
             <pre class="code" tabIndex={0}>{one.expression}{one.filter && `\nWHERE ${one.filter}`}</pre>
             <div class="row">
               <button onClick={() => open(one.database, sqlOf(one))}>Run in Query</button>
-              <TwoClicks act="Drop" what={`metric ${one.name}`}
-                onAct={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))} />
+              {!isReader && <TwoClicks act="Drop" what={`metric ${one.name}`}
+                onAct={() => void drop(() => client.deleteCatalogMetricsId({ id: String(one.id) }))} />}
             </div>
           </li>
         ))}

@@ -4,7 +4,7 @@ import type { GetCatalogSearchAnswer, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
 import { TablePage } from "../catalog/table-page";
-import { catalogNames, readCatalogNames } from "../catalog-names";
+import { type CatalogTable, type TablesPage, catalogNames, readCatalogNames, readTablesOf } from "../catalog-names";
 import { Cell, useCell } from "../cell";
 import { count } from "../format";
 import { FailureBox } from "../parts";
@@ -112,7 +112,6 @@ function Hits({ answer }: { answer: GetCatalogSearchAnswer }) {
 
 function Tree() {
   const names = useCell(catalogNames);
-  const { parts } = useCell(route);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   useEffect(() => {
     readCatalogNames().then(() => setFailure(null), (error: unknown) => setFailure(asFailure(error)));
@@ -121,25 +120,53 @@ function Tree() {
   return (
     <div class="scroll">
       {failure && <FailureBox failure={failure} />}
-      {names.databases.map((database) => (
-        <details class="database" open>
-          <summary>{database}</summary>
-          <ul>
-            {names.tables.filter((table) => table.database === database).map((table) => (
-              <li>
-                <a
-                  href={address("catalog", [database, table.name])}
-                  aria-current={parts[0] === database && parts[1] === table.name ? "page" : undefined}
-                >
-                  {table.name} <small>{table.kind === "managed" ? count(table.columns.length, "column") : table.kind}</small>
-                </a>
-              </li>
-            ))}
-          </ul>
-        </details>
+      {names.databases.map((database) => (names.isCut
+        ? <ClosedDatabase key={database} database={database} />
+        : (
+          <details class="database" open>
+            <summary>{database}</summary>
+            <Tables tables={names.tables.filter((table) => table.database === database)} />
+          </details>
+        )
       ))}
       {names.isRead && names.tables.length === 0 && <p class="empty">There are no tables yet. <a href={address("import")}>Bring data in</a></p>}
-      {names.isCut && <p class="note">These are the first {names.tables.length} tables; search finds the others.</p>}
     </div>
+  );
+}
+
+function Tables({ tables }: { tables: CatalogTable[] }) {
+  const { parts } = useCell(route);
+  return (
+    <ul>
+      {tables.map(({ database, name, kind, columns }) => (
+        <li>
+          <a href={address("catalog", [database, name])} aria-current={parts[0] === database && parts[1] === name ? "page" : undefined}>
+            {name} <small>{kind === "managed" ? count(columns.length, "column") : kind}</small>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A database of a catalog of many tables: they are read when it is opened, a page at a time. */
+function ClosedDatabase({ database }: { database: string }) {
+  const [page, setPage] = useState<TablesPage | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
+  const read = () => {
+    readTablesOf(database, page).then(
+      (next) => { setPage(next); setFailure(null); },
+      (error: unknown) => setFailure(asFailure(error)),
+    );
+  };
+  return (
+    <details class="database" onToggle={(event) => event.currentTarget.open && page === null && read()}>
+      <summary>{database}</summary>
+      {page && <Tables tables={page.tables} />}
+      {page === null && !failure && <p class="empty">Reading…</p>}
+      {page?.tables.length === 0 && <p class="empty">No tables.</p>}
+      {failure && <FailureBox failure={failure} />}
+      {page?.next && <p class="note">These are the first {page.tables.length}. <button class="link" onClick={read}>Show more of {database}</button></p>}
+    </details>
   );
 }

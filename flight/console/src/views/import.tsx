@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type PostImportAnswer, type PostImportInput, QuerentError } from "querent-client";
 
 import { asFailure, needsToken, token } from "../api";
+import { caller, useIsReader } from "../caller";
 import { catalogNames, readCatalogNames } from "../catalog-names";
 import { Cell, useCell } from "../cell";
 import { bytes, count } from "../format";
@@ -66,6 +67,7 @@ export function ImportView() {
   const [state, setState] = useState<State>({ step: "choosing" });
   const [isOver, setOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
+  const isReader = useIsReader();
 
   const choose = (list: FileList | null | undefined) => {
     const all = [...(list ?? [])];
@@ -93,6 +95,7 @@ export function ImportView() {
     else upload(files, said, setState);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
+  if (isReader) return <Refusal />;
   return (
     <div class="view scroll page">
       <h1>Data in</h1>
@@ -153,6 +156,19 @@ export function ImportView() {
         </form>
       )}
       <Outcome state={state} />
+    </div>
+  );
+}
+
+/** Why a reader cannot import, and what helps. */
+function Refusal() {
+  return (
+    <div class="view scroll page">
+      <h1>Data in</h1>
+      <p class="empty">
+        The token of {caller.value?.subject} has the role <code>read</code>, which imports nothing: it takes one with the
+        role <code>write</code>. <a href={address("settings")}>Enter another in Settings</a>
+      </p>
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { GetSettingsAnswer } from "querent-client";
 
 import { asFailure, client, isSendable, isTokenRemembered, setToken, token, tokenIn } from "../api";
+import { caller } from "../caller";
 import { readCatalogNames } from "../catalog-names";
 import { useCell } from "../cell";
 import { Switch, copy } from "../parts";
@@ -33,7 +34,15 @@ export function SettingsView() {
       <ServerSettings />
       <section>
         <h2>Other clients</h2>
-        <p class="soft">Each with this server's address. {hasToken && "Write your token where it says TOKEN."}</p>
+        <p class="soft">
+          Each with this server's address. {hasToken && "Write your token where it says TOKEN. "}
+          {location.protocol === "https:" && (
+            <>
+              Where the authority of its certificate is not one that the system knows, <code>--ca FILE</code> names it to{" "}
+              <code>querent</code>, and <code>SSL_CERT_FILE</code> to most of the others.
+            </>
+          )}
+        </p>
         {recipes(location, hasToken).map((recipe) => <RecipeBox recipe={recipe} key={recipe.name} />)}
       </section>
     </div>
@@ -42,6 +51,7 @@ export function SettingsView() {
 
 function Token() {
   const known = useCell(token);
+  const who = useCell(caller);
   const [text, setText] = useState(known);
   const [isRemembered, remember] = useState(isTokenRemembered());
   const [said, say] = useState("");
@@ -73,6 +83,12 @@ function Token() {
         {known !== "" && <button type="button" onClick={() => { setText(""); setToken("", false); say("Forgotten."); }}>Forget it</button>}
       </div>
       <p role="status" class="soft">{said}</p>
+      {who && who.subject !== "local" && (
+        <p class="soft">
+          The server takes you for {who.subject}, with the role <code>{who.role}</code>
+          {who.databases && ` in ${who.databases.join(", ") || "no database"}`}.
+        </p>
+      )}
     </form>
   );
 }

@@ -203,10 +203,10 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
         ShellCommand::Describe(Some(table)) => print_sql(backend, state, &schema::describe(&table)).await?,
         ShellCommand::Databases => print_sql(backend, state, "SHOW DATABASES").await?,
         ShellCommand::Functions(part) => {
-            for name in
-                schema::functions().into_iter().filter(|name| part.as_ref().is_none_or(|part| name.contains(part)))
-            {
-                output::print_line(&name)?;
+            for name in schema::functions(backend, database).await? {
+                if part.as_ref().is_none_or(|part| name.contains(part)) {
+                    output::print_line(&name)?;
+                }
             }
         }
         ShellCommand::UseDatabase(name) => {

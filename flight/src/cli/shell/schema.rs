@@ -10,7 +10,6 @@ use futures::TryStreamExt;
 use querent_agent::sql_type;
 use querent_catalog::DEFAULT_DATABASE;
 use querent_engine::KnownNames;
-use querent_engine::policy::function_names;
 
 use super::backend::ShellBackend;
 use super::statements::ShellLanguage;
@@ -37,8 +36,9 @@ pub(super) fn describe(table: &str) -> String {
 }
 
 /// The functions of SQL, by name.
-pub(super) fn functions() -> Vec<String> {
-    function_names()
+pub(super) async fn functions(backend: &ShellBackend, database: Option<&str>) -> Result<Vec<String>, CliError> {
+    let rows = texts(backend, "SHOW FUNCTIONS", database).await?;
+    Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).collect())
 }
 
 /// The statements that would make the tables and views.
@@ -92,7 +92,7 @@ pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Res
     }
     let sql = format!("SELECT schema_name FROM information_schema.schemata LIMIT {MAX_TABLES}");
     let databases = texts(backend, &sql, database).await?.into_iter().flatten().collect();
-    Ok(KnownNames { databases, tables, functions: functions() })
+    Ok(KnownNames { databases, tables, functions: functions(backend, database).await? })
 }
 
 /// Runs a statement and returns its rows as texts.

@@ -381,6 +381,16 @@ pub(super) const QUERIES: Media = Media::json(&[Field::new(
 pub(super) const CANCELLED: Media =
     Media::json(&[Field::new("cancelled", FieldKind::Integer, "the query's id").required()]);
 
+/// `GET /v1/caller`.
+pub(super) const CALLER: Media = Media::json(&[
+    Field::text("subject", "whom the token stands for; `local` on a server without tokens").required(),
+    Field::new("role", FieldKind::OneOf(&["read", "write", "admin"]), "what the caller may do").required(),
+    Field::new("databases", FieldKind::Texts, "the only databases that it sees; null for all").or_null().required(),
+    Field::new("roles", FieldKind::Texts, "roles that policies name").required(),
+    Field::new("groups", FieldKind::Texts, "groups that policies name").required(),
+])
+.with(r#"{"subject": "anna", "role": "write", "databases": null, "roles": ["analyst"], "groups": ["emea"]}"#);
+
 /// `GET /v1/settings`.
 pub(super) const SETTINGS: Media = Media::json(&[Field::new(
     "settings",

@@ -2,7 +2,7 @@
 
 use super::answers;
 use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface, no_layers};
-use crate::http::{maintenance, policy, queries, settings, tokens};
+use crate::http::{caller, maintenance, policy, queries, settings, tokens};
 
 pub(super) const TRUST: Surface = Surface {
     name: "trust",
@@ -12,6 +12,10 @@ pub(super) const TRUST: Surface = Surface {
     callers: Callers::Tokens,
     layers: no_layers,
     routes: &[
+        Route::get("/v1/caller", "Whom the server takes you for: your role, and the databases that you see", |verb| {
+            verb.answered_by(caller::show)
+        })
+        .answers(&[answers::CALLER]),
         Route::get("/v1/tokens", "Tokens of the catalog, oldest first, without the tokens themselves", |verb| {
             verb.answered_by(tokens::list)
         })

@@ -1,0 +1,18 @@
+// Whom the server takes this page for: what they may not do is not offered.
+import type { GetCallerAnswer } from "querent-client";
+
+import { client } from "./api";
+import { Cell, useCell } from "./cell";
+
+export const caller = new Cell<GetCallerAnswer | null>(null);
+
+/** Asks the server; until it answers, and where it does not, everything is offered. */
+export async function readCaller(): Promise<void> {
+  caller.set(null);
+  caller.set(await client.getCaller());
+}
+
+/** Whether the token is for reading only. */
+export function useIsReader(): boolean {
+  return useCell(caller)?.role === "read";
+}
