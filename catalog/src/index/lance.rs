@@ -467,7 +467,7 @@ pub(crate) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>
 }
 
 /// Names an error of Lance: a full disk is one wherever it is met.
-fn index_error(error: lance::Error) -> CatalogError {
+fn index_error(error: impl std::error::Error + 'static) -> CatalogError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(found) = cause {
         if let Some(full) = found.downcast_ref::<std::io::Error>().filter(|found| is_full(found)) {

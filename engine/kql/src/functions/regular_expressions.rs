@@ -13,7 +13,6 @@ use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);
-const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("extract", "wiw", STRING, extract),
