@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, FixedSizeListArray, GenericListArray, MapArray,
-    OffsetSizeTrait, Scalar, StructArray, new_null_array,
+    OffsetSizeTrait, Scalar, StructArray, new_empty_array, new_null_array,
 };
 use arrow::compute::is_not_null;
 use arrow::compute::kernels::zip::zip;
@@ -69,7 +69,7 @@ fn shown_dictionary<K: ArrowDictionaryKeyType>(dictionary: &DictionaryArray<K>) 
     let used = dictionary.occupancy();
     let first = used.set_indices().next();
     let values = match first {
-        None => values.slice(0, 0),
+        None => new_empty_array(values.data_type()),
         Some(_) if used.count_set_bits() == values.len() => ArrayRef::clone(values),
         Some(first) => zip(&BooleanArray::new(used, None), values, &Scalar::new(values.slice(first, 1)))?,
     };
