@@ -7,6 +7,7 @@ pub(crate) mod managed;
 pub(crate) mod restricted;
 mod row_positions;
 pub(crate) mod sample;
+mod shown_values;
 pub(crate) mod system;
 
 use std::sync::Arc;

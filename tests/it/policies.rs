@@ -3,6 +3,7 @@
 
 mod doors;
 mod hidden_names;
+mod hidden_values;
 mod property;
 mod renames;
 mod row_changes;

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::fs::File;
-use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -158,10 +158,11 @@ impl Drop for Announced {
 impl Watch {
     fn run(&self) {
         let (mut evicted_at, mut let_go_at): (Option<Instant>, Option<Instant>) = (None, None);
+        let mut statm = None;
         loop {
             let queries = self.running();
             // Where there is no answer, as for want of a file handle, the last one holds: a watch that ended would miss what is next.
-            if let Some(bytes) = resident_bytes() {
+            if let Some(bytes) = resident_bytes(&mut statm) {
                 RESIDENT.store(bytes, Ordering::Relaxed);
             }
             let mut limits = queries.iter().map(|query| query.limit()).filter(|limit| limit.is_reached());
@@ -213,12 +214,18 @@ fn query_to_end(queries: &[Arc<QueryUsage>]) -> Option<&Arc<QueryUsage>> {
     candidates.filter(|query| may_be_ended(query)).max_by_key(|query| (query.held_bytes(), Reverse(query.started_at())))
 }
 
-/// Returns the resident bytes of this process; `None` where the system does not say.
-fn resident_bytes() -> Option<usize> {
-    let mut text = String::new();
-    #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
-    let mut statm = File::open("/proc/self/statm").ok()?;
-    statm.read_to_string(&mut text).ok()?;
+/// Returns the resident bytes of this process; `None` where the system does not say. The file that tells them stays open in
+/// `statm`: it is written anew each time that it is read from its beginning.
+fn resident_bytes(statm: &mut Option<File>) -> Option<usize> {
+    if statm.is_none() {
+        #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
+        let opened = File::open("/proc/self/statm").ok();
+        *statm = opened;
+    }
+    // Seven numbers.
+    let mut text = [0; 256];
+    let length = statm.as_ref()?.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let pages: usize = text.split(' ').nth(1)?.parse().ok()?;
     Some(pages * page_bytes())
 }
@@ -239,7 +246,10 @@ mod tests {
 
     #[test]
     fn the_process_says_what_it_takes() {
-        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        let mut statm = None;
+        for _ in 0..2 {
+            assert!(resident_bytes(&mut statm).is_some_and(|bytes| bytes > 1 << 20));
+        }
     }
 
     #[test]
@@ -248,7 +258,7 @@ mod tests {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         let kilobytes: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        let seen = resident_bytes().unwrap();
+        let seen = resident_bytes(&mut None).unwrap();
         // Other tests of the process take and give back while both are read.
         assert!((kilobytes << 9..kilobytes << 11).contains(&seen), "{seen} bytes, {kilobytes} kB");
     }

@@ -5,7 +5,8 @@
 //! function that fails says nothing of a hidden row. Of the statement's conditions those that cannot fail are also used to
 //! read less, and its columns and limit are.
 //!
-//! Nothing is known of the rows before they are read: the statistics of the files are those of other rows too.
+//! Nothing is known of the rows before they are read: the statistics of the files are those of other rows too. Nor is anything
+//! left of what is hidden in the buffers of the rows ([`shown_values`]).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
@@ -30,6 +32,7 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use super::shown_values::shown_values;
 use crate::limits::ScanBudget;
 
 /// A part of a table.
@@ -213,7 +216,8 @@ impl ExecutionPlan for RestrictedExec {
         let rows = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            Ok(RecordBatch::try_new_with_options(Arc::clone(&announced), batch.columns().to_vec(), &options)?)
+            let columns = batch.columns().iter().map(shown_values).collect::<Result<Vec<_>, ArrowError>>()?;
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&announced), columns, &options)?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }

@@ -30,6 +30,8 @@ const LIFETIME: Duration = Duration::from_secs(10 * 60);
 const MAX_CARRIED_BYTES: usize = 64 << 10;
 /// The bytes of longer statements that are kept; the oldest go first.
 const MAX_KEPT_BYTES: usize = 256 << 20;
+/// What one that is kept takes beside its text and values: its id, twice, and its places in maps.
+const KEPT_OVERHEAD_BYTES: usize = 512;
 /// The name of the key's file in the data folder.
 const KEY_FILE: &str = "flight.key";
 const KEY_BYTES: usize = 32;
@@ -170,18 +172,25 @@ struct KeptStatement {
     order: u64,
 }
 
+impl KeptStatement {
+    fn bytes(&self) -> usize {
+        self.statement.bytes() + KEPT_OVERHEAD_BYTES
+    }
+}
+
 impl KeptStatements {
     fn insert(&mut self, id: Bytes, statement: Arc<StatementText>) {
         self.remove(&id);
-        self.bytes += statement.bytes();
         self.kept += 1;
-        self.by_id.insert(id.clone(), KeptStatement { statement, order: self.kept });
+        let kept = KeptStatement { statement, order: self.kept };
+        self.bytes += kept.bytes();
+        self.by_id.insert(id.clone(), kept);
         self.in_order.insert(self.kept, id);
         while self.bytes > MAX_KEPT_BYTES && self.in_order.len() > 1 {
             if let Some((_, oldest)) = self.in_order.pop_first()
                 && let Some(dropped) = self.by_id.remove(&oldest)
             {
-                self.bytes -= dropped.statement.bytes();
+                self.bytes -= dropped.bytes();
             }
         }
     }
@@ -192,7 +201,7 @@ impl KeptStatements {
 
     fn remove(&mut self, id: &Bytes) {
         if let Some(dropped) = self.by_id.remove(id) {
-            self.bytes -= dropped.statement.bytes();
+            self.bytes -= dropped.bytes();
             self.in_order.remove(&dropped.order);
         }
     }
@@ -558,6 +567,19 @@ mod tests {
         let ticket = office.ticket(&caller, &Arc::new(bound), Some(b"schema"), false);
         let sizes = [office.seal(&handle).len(), office.seal(&ticket).len()];
         assert!(sizes.iter().all(|size| *size < 176), "{sizes:?}");
+    }
+
+    #[test]
+    fn short_statements_that_are_kept_count_for_what_they_take() {
+        let office = office();
+        let caller = Principal::local_admin();
+        let handle = office.handle(&caller, &statement("select ?"));
+        for _ in 0..3 {
+            office.bound(&handle, statement("select ?").as_ref().clone());
+        }
+        assert_eq!(office.kept.lock().bytes, KEPT_OVERHEAD_BYTES + "select ?".len());
+        office.close(&handle);
+        assert_eq!(office.kept.lock().bytes, 0);
     }
 
     #[test]

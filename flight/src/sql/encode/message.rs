@@ -5,13 +5,15 @@
 //! so small batches become one message without being concatenated.
 //!
 //! Invariant: the header and the body's bytes are what arrow-ipc writes for the concatenated batches; string and binary
-//! views aside, whose data buffers are sent as they are.
+//! views aside, of whose data buffers the parts are sent that they refer to.
+
+use std::ops::Range;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanBufferBuilder, ByteView, GenericByteViewArray, OffsetSizeTrait, RecordBatch,
     make_array,
 };
-use arrow::buffer::{Buffer, OffsetBuffer};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{BinaryViewType, ByteViewType, StringViewType};
 use arrow_flight::FlightData;
 use arrow_ipc::{
@@ -264,25 +266,22 @@ impl BodyBuilder {
         self.buffer([Buffer::from_vec(whole)]);
     }
 
-    /// Writes views and the data buffers that they refer to, without those that no row uses.
+    /// Writes views and what they refer to of their data buffers.
     fn views<'c, T: ByteViewType + ?Sized>(&mut self, chunks: impl Iterator<Item = &'c GenericByteViewArray<T>>) {
-        let compact: Vec<GenericByteViewArray<T>> = chunks.map(compacted).collect();
-        let mut first_buffer = 0;
-        let views: Vec<Buffer> = compact
-            .iter()
-            .map(|chunk| {
-                let shift = first_buffer;
-                first_buffer += chunk.data_buffers().len() as u32;
-                let views = chunk.views();
-                match shift {
-                    0 => views.inner().slice_with_length(0, views.len() * size_of::<u128>()),
-                    _ => views.iter().map(|view| shifted(*view, shift)).collect::<Vec<u128>>().into(),
+        let (mut views, mut data) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            match used_ranges(chunk.views(), chunk.data_buffers().len()) {
+                Some(used) => views.push(refer_to(&used, chunk.views(), chunk.data_buffers(), &mut data)),
+                None => {
+                    let copied = chunk.gc();
+                    let whole: Vec<Range<usize>> = copied.data_buffers().iter().map(|buffer| 0..buffer.len()).collect();
+                    views.push(refer_to(&whole, copied.views(), copied.data_buffers(), &mut data));
                 }
-            })
-            .collect();
+            }
+        }
         self.buffer(views);
-        compact.iter().flat_map(|chunk| chunk.data_buffers()).for_each(|data| self.buffer([data.clone()]));
-        self.variadic_counts.push(i64::from(first_buffer));
+        self.variadic_counts.push(data.len() as i64);
+        data.into_iter().for_each(|buffer| self.buffer([buffer]));
     }
 
     /// Writes one buffer, which consists of `pieces`, and pads it.
@@ -377,37 +376,62 @@ pub(super) fn fixed_width(data_type: &DataType) -> Option<usize> {
     }
 }
 
-/// Returns the column with little in its data buffers that it does not use.
-fn compacted<T: ByteViewType + ?Sized>(column: &GenericByteViewArray<T>) -> GenericByteViewArray<T> {
-    let used = long_bytes(column.views());
-    let kept: usize = column.data_buffers().iter().map(Buffer::len).sum();
-    if kept > used + used / UNUSED_SHARE + UNUSED_BYTES { column.gc() } else { column.clone() }
+/// Returns the part of each data buffer that views refer to; `None` where much of these parts is not used, so that the values
+/// are better copied.
+fn used_ranges(views: &[u128], buffers: usize) -> Option<Vec<Range<usize>>> {
+    // The beginning and the end of each.
+    let mut parts = vec![(usize::MAX, 0); buffers];
+    let mut used = 0;
+    for view in views {
+        let view = ByteView::from(*view);
+        if view.length > INLINE {
+            let (start, length) = (view.offset as usize, view.length as usize);
+            let part = parts.get_mut(view.buffer_index as usize)?;
+            *part = (part.0.min(start), part.1.max(start + length));
+            used += length;
+        }
+    }
+    let ranges: Vec<Range<usize>> =
+        parts.into_iter().map(|(start, end)| if start < end { start..end } else { 0..0 }).collect();
+    let kept: usize = ranges.iter().map(|range| range.len()).sum();
+    (kept <= most_kept(used)).then_some(ranges)
 }
 
-/// Returns the most bytes that views take in data buffers once they are [`compacted`].
-pub(super) fn view_data_bytes(views: &[u128]) -> usize {
-    let used = long_bytes(views);
+/// Adds the used parts of data buffers to `sent`, and returns the views as they refer to them there.
+fn refer_to(used: &[Range<usize>], views: &ScalarBuffer<u128>, data: &[Buffer], sent: &mut Vec<Buffer>) -> Buffer {
+    // The index and the beginning of each part.
+    let mut parts = Vec::with_capacity(data.len());
+    for (buffer, range) in data.iter().zip(used) {
+        parts.push((sent.len() as u32, range.start as u32));
+        if !range.is_empty() {
+            sent.push(buffer.slice_with_length(range.start, range.len()));
+        }
+    }
+    if parts.iter().enumerate().all(|(index, part)| *part == (index as u32, 0)) {
+        return views.inner().slice_with_length(0, views.len() * size_of::<u128>());
+    }
+    let moved = views.iter().map(|view| {
+        let view = ByteView::from(*view);
+        match parts.get(view.buffer_index as usize) {
+            Some((buffer_index, start)) if view.length > INLINE => {
+                ByteView { buffer_index: *buffer_index, offset: view.offset - start, ..view }.as_u128()
+            }
+            _ => view.as_u128(),
+        }
+    });
+    moved.collect::<Vec<u128>>().into()
+}
+
+/// Returns how much is sent of data buffers of which so much is used.
+fn most_kept(used: usize) -> usize {
     used + used / UNUSED_SHARE + UNUSED_BYTES
 }
 
-fn long_bytes(views: &[u128]) -> usize {
-    views
-        .iter()
-        .map(|view| ByteView::from(*view).length)
-        .filter(|length| *length > INLINE)
-        .map(|long| long as usize)
-        .sum()
+/// Returns the most bytes that are sent of the data buffers of views.
+pub(super) fn view_data_bytes(views: &[u128]) -> usize {
+    let lengths = views.iter().map(|view| ByteView::from(*view).length);
+    most_kept(lengths.filter(|length| *length > INLINE).map(|long| long as usize).sum())
 }
 
 /// The longest value that a view holds in itself.
 const INLINE: u32 = 12;
-
-/// Returns a view whose data buffer has another index.
-fn shifted(view: u128, shift: u32) -> u128 {
-    let view = ByteView::from(view);
-    if view.length <= INLINE {
-        return view.as_u128();
-    }
-    let buffer_index = view.buffer_index + shift;
-    ByteView { buffer_index, ..view }.as_u128()
-}

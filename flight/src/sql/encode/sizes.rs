@@ -8,17 +8,31 @@ use super::message::{fixed_width, view_data_bytes};
 /// Returns how many rows from `start` take at most `limit` body bytes; at least one.
 pub(super) fn rows_that_fit(batch: &RecordBatch, start: usize, limit: usize) -> usize {
     let remaining = batch.num_rows() - start;
-    let fits = |rows: usize| batch_body_bytes(batch, start, rows) <= limit;
-    if fits(remaining) {
+    let bytes_of = |rows: usize| batch_body_bytes(batch, start, rows);
+    let mut most = bytes_of(remaining);
+    if most <= limit {
         return remaining;
     }
-    // More rows never take fewer bytes, so a binary search finds the boundary.
+    // More rows never take fewer bytes. Mostly they take as many each, which tells where to look for the boundary: to count the
+    // bytes of views means to read them all. Where they do not, the middle is looked at in between.
     let (mut fitting, mut too_many) = (1, remaining);
-    while too_many - fitting > 1 {
-        let middle = fitting + (too_many - fitting) / 2;
-        match fits(middle) {
-            true => fitting = middle,
-            false => too_many = middle,
+    let mut least = bytes_of(fitting);
+    for look in 1.. {
+        let between = too_many - fitting;
+        if between <= 1 {
+            break;
+        }
+        let step = if look % 3 == 0 {
+            between / 2
+        } else {
+            between.saturating_mul(limit.saturating_sub(least)) / most.saturating_sub(least).max(1)
+        };
+        let rows = fitting + step.clamp(1, between - 1);
+        let bytes = bytes_of(rows);
+        if bytes <= limit {
+            (fitting, least) = (rows, bytes);
+        } else {
+            (too_many, most) = (rows, bytes);
         }
     }
     fitting

@@ -148,6 +148,32 @@ async fn views_are_sent_with_what_their_rows_use() {
 }
 
 #[tokio::test]
+async fn what_a_part_of_a_views_column_refers_to_is_not_copied() {
+    let word = |row: usize| if row % 9 == 0 { "short".to_owned() } else { format!("a text with the number {row}") };
+    let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..20_000).map(word)));
+    let batch = RecordBatch::try_from_iter([("v", texts)]).unwrap();
+    let parts = [batch.slice(5_000, 5_000), batch.slice(10_000, 5_000), batch.slice(3, 2)];
+    let data = batch.column(0).as_string_view().data_buffers();
+    let is_shared = |piece: &[u8]| data.iter().any(|buffer| buffer.as_slice().as_ptr_range().contains(&piece.as_ptr()));
+    let message = encode_batches(&parts).unwrap();
+    let shared: usize = message.body.iter().filter(|piece| is_shared(piece)).map(|piece| piece.len()).sum();
+    let used: usize = (5_000..15_000).map(word).map(|text| text.len()).filter(|length| *length > 12).sum();
+    assert!(shared + (32 << 10) > used && shared <= used, "{shared} of {used}");
+    let sent = messages(parts.to_vec()).await;
+    assert_eq!(rows_of(sent).await, concat_batches(&batch.schema(), &parts).unwrap());
+}
+
+#[test]
+fn values_far_apart_are_copied() {
+    let texts: ArrayRef =
+        Arc::new(StringViewArray::from_iter_values((0..20_000).map(|row| format!("a text with the number {row}"))));
+    let rows = arrow::array::UInt64Array::from_iter_values((0..20_000).step_by(10));
+    let few = arrow::compute::take(&texts, &rows, None).unwrap();
+    let message = encode_batches(&[RecordBatch::try_from_iter([("v", few)]).unwrap()]).unwrap();
+    assert!(message.body_bytes < 2_000 * (16 + 28) + 1_024, "{}", message.body_bytes);
+}
+
+#[tokio::test]
 async fn a_dictionary_is_sent_once_and_again_when_it_changes() {
     let keys = |values: &[&str]| -> RecordBatch {
         let column: ArrayRef = Arc::new(values.iter().copied().collect::<DictionaryArray<Int8Type>>());

@@ -1,0 +1,96 @@
+//! What policies hide lies in no buffer of the rows that are left: not under nulls, not behind views, not in dictionaries. A
+//! client of Arrow reads the buffers, whatever the rows show.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayData, ArrayRef, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray, StringViewArray,
+};
+use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::ipc::writer::FileWriter;
+use querent_engine::ResultTypes;
+
+use super::{admin, caller, run};
+use crate::sql::engine;
+
+const ROWS: i64 = 40;
+const COLUMNS: [&str; 5] = ["plain", "view", "code", "pay", "list"];
+
+fn word(row: i64) -> String {
+    if row == 7 { "a text that everybody may read".to_owned() } else { format!("a text of row {row}, which is hidden") }
+}
+
+fn pay(row: i64) -> i64 {
+    0x0123_4567_0000_0000 + row
+}
+
+fn write_rows(path: &Path) {
+    let words: Vec<String> = (0..ROWS).map(word).collect();
+    let words = || words.iter().map(String::as_str);
+    let columns: [(&str, ArrayRef); 6] = [
+        ("id", Arc::new(Int64Array::from_iter_values(0..ROWS))),
+        ("plain", Arc::new(StringArray::from_iter_values(words()))),
+        ("view", Arc::new(StringViewArray::from_iter_values(words()))),
+        ("code", Arc::new(words().collect::<DictionaryArray<Int32Type>>())),
+        ("pay", Arc::new(Int64Array::from_iter_values((0..ROWS).map(pay)))),
+        (
+            "list",
+            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>((0..ROWS).map(|row| Some([Some(pay(row))])))),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+}
+
+fn holds(data: &ArrayData, row: i64) -> bool {
+    let (word, pay) = (word(row), pay(row).to_le_bytes());
+    let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    data.buffers().iter().any(|buffer| has(buffer, word.as_bytes()) || has(buffer, &pay))
+        || data.child_data().iter().any(|child| holds(child, row))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_buffer_has_what_a_policy_hides() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    let path = folder.path().join("rows.arrow");
+    write_rows(&path);
+    for table in ["few", "most", "masked"] {
+        let create = format!("CREATE EXTERNAL TABLE {table} STORED AS ARROW LOCATION '{}'", path.display());
+        run(&root, &[&create]).await;
+    }
+    run(
+        &root,
+        &[
+            "CREATE ROW POLICY few ON few USING (id = 7) TO PUBLIC",
+            "CREATE ROW POLICY most ON most USING (id <> 8) TO PUBLIC",
+        ],
+    )
+    .await;
+    for column in COLUMNS {
+        let mask =
+            format!("CREATE MASK m_{column} ON masked({column}) USING (CASE WHEN id = 7 THEN {column} END) TO PUBLIC");
+        run(&root, &[&mask]).await;
+    }
+    let anna = caller(&engine, "anna", &[], None);
+    for (views, dictionaries) in [(false, false), (true, false), (false, true), (true, true)] {
+        let session = anna.clone().with_result_types(ResultTypes { views, dictionaries });
+        for (table, shown) in [("few", 1), ("most", 39), ("masked", 40)] {
+            for column in COLUMNS {
+                let sql = format!("SELECT {column} FROM {table}");
+                let (batches, _) = session.sql(&sql).await.unwrap().collect().await.unwrap();
+                assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), shown, "{sql}");
+                for row in (0..ROWS).filter(|row| if table == "most" { *row == 8 } else { *row != 7 }) {
+                    let found = batches.iter().any(|batch| holds(&batch.column(0).to_data(), row));
+                    assert!(!found, "{sql} ({views}, {dictionaries}) holds row {row}");
+                }
+                let found = batches.iter().any(|batch| holds(&batch.column(0).to_data(), 7));
+                assert!(found, "{sql}: what is shown is looked for as well");
+            }
+        }
+    }
+}
