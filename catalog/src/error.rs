@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::connection::{DatabaseError, DatabaseFault};
 
@@ -135,7 +136,7 @@ pub enum CatalogError {
     #[error("the catalog is not available: its database cannot be reached, or does not answer; try again in a moment")]
     Unavailable {
         /// Which server it is, and what was seen.
-        source: DatabaseError,
+        source: Arc<DatabaseError>,
     },
     /// It was lost while it committed. Callers are not told where it is; the log is.
     #[error("whether the change was made is not known, since the catalog's database was lost while it committed")]
@@ -254,10 +255,23 @@ impl CatalogError {
         match source.fault() {
             DatabaseFault::Damaged => CatalogError::Corrupt { path: path.to_owned(), detail: source.to_string() },
             DatabaseFault::Locked => CatalogError::Busy { path: path.to_owned() },
-            DatabaseFault::Unreachable => CatalogError::Unavailable { source },
+            DatabaseFault::Unreachable => CatalogError::Unavailable { source: Arc::new(source) },
             DatabaseFault::Full => CatalogError::StorageFull { detail: format!("{shown}: {source}") },
             DatabaseFault::Other => CatalogError::Store(source),
         }
+    }
+
+    /// Returns the error once more, where it is one that several readers of the same rows may meet.
+    pub fn copied(&self) -> Option<Self> {
+        Some(match self {
+            CatalogError::Corrupt { path, detail } => {
+                CatalogError::Corrupt { path: path.clone(), detail: detail.clone() }
+            }
+            CatalogError::Busy { path } => CatalogError::Busy { path: path.clone() },
+            CatalogError::Unavailable { source } => CatalogError::Unavailable { source: Arc::clone(source) },
+            CatalogError::StorageFull { detail } => CatalogError::StorageFull { detail: detail.clone() },
+            _ => return None,
+        })
     }
 
     /// Says where the database is that cannot be reached, to whoever opens the catalog.

@@ -35,9 +35,10 @@
 //! | 2 | [`audit`] | the log of who asked what |
 //! | 5 | `policies` | the policy that holds, and changing it |
 //! | 6 | `tokens` | tokens that callers send, and whom each stands for |
-//! | 6 | `integrity`, `backup` | whether a folder is whole, and copies of it |
+//! | 6 | `integrity` | whether a folder is whole |
 //! | 6 | `feedback` | what people say of runs, and the verified queries that this proposes |
 //! | 6 | `retention` | deleting what is old |
+//! | 7 | `backup` | copies of a folder |
 //! | 7 | `search` | tables and columns for a question |
 //! | 7 | `other_servers` | what a server learns of those that share its catalog |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |

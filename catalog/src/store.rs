@@ -399,7 +399,7 @@ impl Store {
             Err(f) => {
                 self.write(|_| Ok(())).await.map_err(|error| match error {
                     // Who reads has asked for no change.
-                    CatalogError::CommitInDoubt { source } => CatalogError::Unavailable { source },
+                    CatalogError::CommitInDoubt { source } => CatalogError::Unavailable { source: Arc::new(source) },
                     error => error,
                 })?;
                 let known = Arc::clone(&self.policies);

@@ -16,7 +16,7 @@ pub use querent_kql::KqlErrorCode;
 
 pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
-pub(crate) use store::{find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
+pub(crate) use store::{catalog_error_in, find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
 pub(crate) use store_variables::variables_of;
 pub use told_by_worker::error_on_worker;
 pub(crate) use told_by_worker::told_to_others;

@@ -182,6 +182,9 @@ impl std::error::Error for ApiError {}
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
+        if let EngineError::Catalog(damaged @ CatalogError::Corrupt { .. }) = error {
+            return damaged.into();
+        }
         let code = ErrorCode::from(&error);
         let budget = match &error {
             EngineError::WallClockExceeded { limit } => Some(Budget::WallClockMs(limit.as_millis())),
@@ -195,6 +198,13 @@ impl From<EngineError> for ApiError {
 impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
         let code = ErrorCode::from(&error);
+        if matches!(error, CatalogError::Corrupt { .. }) {
+            // Where it lies is for those who repair it.
+            tracing::error!(%error, "the catalog cannot be read");
+            let message = "the catalog, or a log beside it, is damaged";
+            return Self::new(code, message)
+                .with_hint("the server's log says what; `querent check` looks at the rest, and a backup has it");
+        }
         Self::new(code, client_message(code, &error))
     }
 }
@@ -285,4 +295,18 @@ struct ErrorInfo {
     reason: String,
     #[prost(string, tag = "2")]
     domain: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_damaged_catalog_lies_is_for_the_log() {
+        let damaged = || CatalogError::Corrupt { path: "/srv/lake/catalog.sqlite".into(), detail: "page 7".to_owned() };
+        for told in [ApiError::from(damaged()), ApiError::from(EngineError::from(damaged()))] {
+            assert_eq!(told.code(), ErrorCode::CatalogCorrupt);
+            assert!(!told.message().contains("srv") && told.hint().is_some(), "{told}");
+        }
+    }
 }

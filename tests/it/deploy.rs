@@ -70,6 +70,17 @@ fn the_dashboard_shows_every_metric_by_its_name() {
     assert_eq!(ids.len(), dashboard["panels"].as_array().unwrap().len(), "each panel has an id of its own");
 }
 
+/// systemd starts a unit five times in ten seconds, and then never again, unless it says otherwise.
+#[test]
+fn the_service_is_started_until_it_runs() {
+    let unit = read("deploy/querent.service");
+    let (head, service) = unit.split_once("[Service]").unwrap();
+    assert!(head.contains("\nStartLimitIntervalSec=0\n"), "{head}");
+    for line in ["Restart=on-failure", "RestartSec=5", "RestartPreventExitStatus=2", "LimitNOFILE=65536"] {
+        assert!(service.lines().any(|found| found == line), "{line}");
+    }
+}
+
 const CHART: &str = "deploy/helm/querent";
 
 /// The files of the chart that are templates.

@@ -95,7 +95,7 @@ impl Store {
             Some(patience) => tokio::time::timeout(patience, asking).await.unwrap_or_else(|_| {
                 let server = self.place.shown().display().to_string();
                 let reason = "it has not answered yet".to_owned();
-                Err(CatalogError::Unavailable { source: DatabaseError::Unreachable { server, reason } })
+                Err(CatalogError::Unavailable { source: Arc::new(DatabaseError::Unreachable { server, reason }) })
             }),
             None => asking.await,
         };
@@ -504,7 +504,7 @@ mod tests {
 
     fn gone() -> CatalogError {
         CatalogError::Unavailable {
-            source: DatabaseError::Unreachable { server: "pg".to_owned(), reason: "gone".to_owned() },
+            source: Arc::new(DatabaseError::Unreachable { server: "pg".to_owned(), reason: "gone".to_owned() }),
         }
     }
 

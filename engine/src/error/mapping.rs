@@ -17,7 +17,7 @@ use super::other_dialects::{call_of_keyword, instead_of, statement_instead, unkn
 use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{from_wrong_use, instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
-use super::{EngineError, full_disk_in, lost_file_in, store_error_in};
+use super::{EngineError, catalog_error_in, full_disk_in, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
 const LISTED_COLUMNS: usize = 12;
@@ -174,7 +174,8 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 
 /// Returns the store's error among the causes of `error`, where there is one; otherwise the text of `error`.
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
-    store_error_in(error).or_else(|| full_disk_in(error)).or_else(|| lost_file_in(error)).unwrap_or_else(|| {
+    let known = store_error_in(error).or_else(|| catalog_error_in(error)).or_else(|| full_disk_in(error));
+    known.or_else(|| lost_file_in(error)).unwrap_or_else(|| {
         let message = tidy(&error.to_string());
         if let Some(told) = told_by_worker(&message) {
             return told;
@@ -213,9 +214,6 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         }
         Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
         Some(EngineError::ValueTooLarge { detail }) => EngineError::ValueTooLarge { detail: detail.clone() },
-        Some(EngineError::Catalog(CatalogError::StorageFull { detail })) => {
-            EngineError::Catalog(CatalogError::StorageFull { detail: detail.clone() })
-        }
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }

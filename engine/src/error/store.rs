@@ -156,6 +156,11 @@ pub(crate) fn store_error_in(error: &(dyn StdError + 'static)) -> Option<EngineE
     find_cause::<StoreError>(error).cloned().map(EngineError::from)
 }
 
+/// Returns the catalog's error that is among the causes of `error`, where several readers of the same rows may meet it.
+pub(crate) fn catalog_error_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
+    find_cause::<CatalogError>(error)?.copied().map(EngineError::Catalog)
+}
+
 /// Returns the error of a write for which there was no space, such as of a spill file.
 pub(crate) fn full_disk_in(error: &(dyn StdError + 'static)) -> Option<EngineError> {
     let detail = find_cause::<std::io::Error>(error).filter(|cause| is_full(cause))?.to_string();
@@ -215,6 +220,7 @@ pub(crate) fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + '
         // A transparent error names the cause of the error that it holds as its own.
         let within: Option<&(dyn StdError + 'static)> = match error.downcast_ref::<EngineError>() {
             Some(EngineError::Store(inner)) => Some(inner),
+            Some(EngineError::Catalog(inner)) => Some(inner),
             _ => None,
         };
         let io = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);

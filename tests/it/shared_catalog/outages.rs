@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
 use querent_catalog::{Principal, Role, TableAlteration, TableKind, TableName, TableSource};
+use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::{PostgresProcess, ServerProcess, wait_until};
 use serde_json::json;
 
 use super::{create, names, open, snapshot};
+use crate::sql::rows;
 
 /// Longer than a write waits for a server that says nothing, with all that it asks on the way.
 const WRITE_TIME: Duration = Duration::from_secs(45);
@@ -50,6 +52,26 @@ async fn a_server_that_stands_still_is_not_waited_for_without_end() {
     let (version, _) = catalog.tables().resolve_at(&who, &orders).await.unwrap();
     assert_eq!(version.snapshot, snapshot(&catalog).await, "what is read is what holds again");
     catalog.close().await.unwrap();
+}
+
+/// Rows that an operator counts or joins are read by several others, who all meet the error.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_server_keeps_its_code_below_any_operator() {
+    let postgres = PostgresProcess::start();
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        EngineOptions { catalog_url: Some(postgres.new_database("lake")), ..EngineOptions::new(folder.path()) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let session = engine.session(Principal::local_admin(), Limits::default());
+    drop(postgres);
+    for sql in [
+        "SELECT * FROM information_schema.columns",
+        "SELECT count(*) FROM information_schema.columns",
+        "SELECT count(*) FROM information_schema.tables t JOIN information_schema.columns c ON t.table_name = c.table_name",
+    ] {
+        let error = rows(&session, sql).await.unwrap_err();
+        assert_eq!(error.code(), "catalog_unavailable", "{sql}: {error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
