@@ -242,3 +242,27 @@ fn undoubled(stem: &str) -> &str {
         _ => stem,
     }
 }
+
+/// Returns a lowercase letter without its accent, and a mark as it stands on keyboards.
+pub(crate) fn unaccented(letter: char) -> char {
+    match letter {
+        'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
+        'ç' | 'ć' | 'č' => 'c',
+        'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
+        'ì'..='ï' | 'ī' | 'ı' => 'i',
+        'ñ' | 'ń' | 'ň' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
+        'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
+        'ý' | 'ÿ' => 'y',
+        'š' | 'ś' | 'ş' => 's',
+        'ž' | 'ź' | 'ż' => 'z',
+        'ł' => 'l',
+        'ř' => 'r',
+        'ť' => 't',
+        'ď' | 'đ' => 'd',
+        'ğ' => 'g',
+        '’' | '‘' => '\'',
+        '–' | '—' => '-',
+        other => other,
+    }
+}
