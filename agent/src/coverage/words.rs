@@ -48,8 +48,12 @@ pub(super) fn split(question: &str) -> Option<SplitQuestion> {
             continue;
         }
         if !first.is_alphanumeric() {
-            clause |= !first.is_whitespace() && !['-', '\'', '\u{2019}', '/', '_', '&'].contains(&first);
-            sentence |= ['.', '?', '!', ';', '\n'].contains(&first);
+            // The initial of `R. Whitfield` ends nothing.
+            let is_initial = first == '.'
+                && split.words.last().is_some_and(|word| word.text.len() == 1 && word.text != "I")
+                && question[..question.len() - rest.len()].ends_with(char::is_uppercase);
+            clause |= !is_initial && !first.is_whitespace() && !['-', '\'', '\u{2019}', '/', '_', '&'].contains(&first);
+            sentence |= !is_initial && ['.', '?', '!', ';', '\n'].contains(&first);
             rest = &rest[first.len_utf8()..];
             continue;
         }
