@@ -9,8 +9,7 @@ use super::{CellReference, ProofOrigin, number_of};
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
 /// Words by which a number is what is left.
-const OF_REST: [&str; 44] = [
-    "down",
+const OF_REST: [&str; 43] = [
     "offline",
     "unavailable",
     "idle",
@@ -126,7 +125,9 @@ pub(super) fn derived_origin(
 ) -> Option<ProofOrigin> {
     let TextTokenKind::Number(number) = &token.kind else { return None };
     let lower = place.sentence.to_lowercase();
-    let is_rest = OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
+    // `Down 6.5 % of the time`; what is down by so much is less than before.
+    let is_idle = find_word(&lower, "down").is_some() && lower.contains("of the time");
+    let is_rest = is_idle || OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
     let is_one_in = lower.contains("one in ") || lower.contains("1 in ");
     let unit = unit_behind(token, place.clause);
     let is_of_rows = |row: &usize| rows.is_empty() || rows.contains(row);
