@@ -2,6 +2,7 @@
 //! in another unit.
 
 use super::announced::LOSSES;
+use super::foreign_numbers::without_added_part;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
@@ -315,7 +316,7 @@ fn unit_of_column(name: &str) -> Option<(char, f64)> {
 /// Returns the dimension and the size of the unit behind a number.
 fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
     const CUBIC: [&str; 5] = ["cubic met", "metros cúbicos", "mètres cubes", "metri cubi", "kubieke meter"];
-    let behind = clause[token.end..].trim_start();
+    let behind = without_added_part(&clause[token.end..]).trim_start();
     if CUBIC.iter().any(|words| behind.starts_with(words)) {
         return unit_called("m3");
     }

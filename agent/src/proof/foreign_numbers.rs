@@ -256,6 +256,24 @@ pub(super) fn added_part(text: &str) -> Option<f64> {
     ADDED_PARTS.iter().find(|(words, _)| adds(words)).map(|(_, part)| *part)
 }
 
+/// Returns what stands behind the part that a text adds to the number before it: `hours` of `and a half hours`.
+pub(super) fn without_added_part(behind: &str) -> &str {
+    let text = behind.trim_start();
+    let lower = text.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
+    let known = ADDED_PARTS.iter().find(|(words, _)| lower.starts_with(words)).filter(|_| added_part(text).is_some());
+    let rest = known.and_then(|(words, _)| text.get(words.len()..));
+    rest.map_or(text, |rest| rest.trim_start_matches(char::is_alphabetic))
+}
+
+/// Returns where a number ends whose part has a number of its own: `six and three quarter hours`.
+pub(super) fn end_of_quarters(text: &str, end: usize) -> usize {
+    let behind = text.get(end..).unwrap_or_default();
+    match added_part(behind) {
+        Some(part) if part != 0.5 => text.len() - without_added_part(behind).len(),
+        _ => end,
+    }
+}
+
 /// Returns the part that what stands behind a number adds to it: `two and a half hours`, `two hours and a half`.
 pub(super) fn part_behind(behind: &str) -> Option<f64> {
     let behind = behind.trim_start();
