@@ -1,6 +1,9 @@
 //! Numbers in words of German, French, Spanish, Portuguese, Italian and Dutch: `zweiundzwanzig`, `quatre-vingt-douze`,
 //! `treinta y cinco`, `ventiquattro`, `dois mil`. Words that English has as well begin none.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use super::bounds::{NumberBound, bound_before};
 use super::tokens::{TextTokenKind, WrittenNumber, last_words};
 
@@ -230,6 +233,11 @@ const FACTORS: &[(f64, &str)] = &[
     (20.0, "zwanzigmal so|vingt fois plus|vingt fois moins|twintig keer zo"),
 ];
 
+/// The words with which these begin.
+static FIRST_WORDS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let phrases = SHARES.iter().chain(FACTORS).flat_map(|(_, phrases)| phrases.split('|'));
+    phrases.filter_map(|phrase| phrase.split(' ').next()).collect()
+});
 /// Characters of the longest of these, and more.
 const LONGEST_PHRASE: usize = 24;
 /// What words behind a number add to it.
@@ -288,6 +296,10 @@ pub(super) fn part_behind(behind: &str) -> Option<f64> {
 /// that is only a bound, `mehr als die Hälfte`, is compared as a factor is.
 pub(super) fn foreign_part(text: &str, start: usize) -> Option<(TextTokenKind, usize)> {
     let rest = text.get(start..)?;
+    let first = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if !FIRST_WORDS.contains(first.to_lowercase().as_str()) {
+        return None;
+    }
     let lower = rest.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
     let stands = |phrase: &str| {
         let behind = rest.get(phrase.len()..).filter(|_| lower.starts_with(phrase))?;
