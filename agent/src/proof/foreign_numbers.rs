@@ -1,5 +1,6 @@
 //! Numbers in words of German, French, Spanish, Portuguese, Italian and Dutch: `zweiundzwanzig`, `quatre-vingt-douze`,
-//! `treinta y cinco`, `ventiquattro`, `dois mil`. Words that English has as well begin none.
+//! `treinta y cinco`, `ventiquattro`, `dois mil`, and parts and factors: `ein Drittel`, `le double`. Words that English has as
+//! well begin none.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
