@@ -3,8 +3,10 @@
 //! is asked.
 //!
 //! Only what a question asks for (`how many passengers`) and the names in it (`Tokyo`) can be missing; other words are
-//! counted. Questions that are not English are not judged.
+//! counted. Of questions in six other languages only the thing behind `wie viele` and the like is judged, by
+//! [`foreign_gaps`].
 
+mod languages;
 mod lexicon;
 mod phrases;
 mod synonyms;
@@ -15,6 +17,7 @@ use querent_catalog::TableInfo;
 
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
+pub(crate) use words::unaccented;
 
 use lexicon::{
     is_action, is_empty_word, is_english, is_function_word, is_generic, is_light_verb, is_of_taste, is_opaque,
@@ -233,6 +236,27 @@ pub(crate) fn are_english(tables: &[TableInfo]) -> bool {
     let words: Vec<&str> = names.words_of(SHORTEST_OF_LANGUAGE).collect();
     let english = words.iter().filter(|word| is_english(word)).count();
     words.len() < NAMES_OF_LANGUAGE || english * ENGLISH_NAMES.1 >= words.len() * ENGLISH_NAMES.0
+}
+
+/// Returns what a question in German, French, Spanish, Portuguese, Italian or Dutch asks for, where nothing is called so, nor
+/// by another word for it.
+pub(crate) fn foreign_gaps(question: &str, vocabulary: &Vocabulary) -> Vec<AskedGap> {
+    match words::split(question) {
+        Some(_) => Vec::new(),
+        None => languages::foreign_gaps(question, vocabulary),
+    }
+}
+
+/// Whether names can tell that what a question asks for is not there: those of its own language, and else where the words
+/// for it in other languages are known, and no name is one of them.
+pub(crate) fn can_tell(gap: &AskedGap, question: &str, are_english: bool, vocabulary: &Vocabulary) -> bool {
+    let is_english = words::split(question).is_some();
+    let is_nowhere = |word: &String| languages::is_nowhere(word, vocabulary);
+    match (is_english, are_english) {
+        (true, true) | (false, false) => true,
+        (true, false) => gap.words.iter().all(is_nowhere),
+        (false, true) => gap.words.first().is_some_and(is_nowhere),
+    }
 }
 
 /// Returns what a question says of the things that it counts or lists, where nothing explains it: `how many containers were

@@ -10,7 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::{CheckKind, Checked, Finding};
-use crate::repair::{Scope, column_of, constraint_of, is_key, refer_alike, relationships_of};
+use crate::repair::{Scope, column_of, constraint_of, folded_words, is_key, refer_alike, relationships_of};
 use crate::sql_text::{quote_identifier, quoted_table};
 
 /// The most tables of a FROM clause that are looked at.
@@ -188,8 +188,9 @@ fn in_other_columns(checked: &Checked<'_>, scope: &Scope, condition: &Expr) -> O
 fn mismatch(checked: &Checked<'_>, one: TableColumn<'_>, other: TableColumn<'_>) -> Option<Finding> {
     // Columns of which nobody knows what they refer to may well be compared: people and shops of the same town, and the
     // second of two columns that refer to the same table.
-    let is_known =
-        |(table, column): TableColumn<'_>| column.eq_ignore_ascii_case("id") || is_key(checked.at_hand, table, column);
+    let is_known = |(table, column): TableColumn<'_>| {
+        column.eq_ignore_ascii_case("id") || is_own_id(table, column) || is_key(checked.at_hand, table, column)
+    };
     let known = relationships_of(checked.at_hand, one.0, other.0);
     let known = known.first().filter(|_| one.0 != other.0 && is_known(one) && is_known(other))?;
     let message = format!(
@@ -201,6 +202,13 @@ fn mismatch(checked: &Checked<'_>, one: TableColumn<'_>, other: TableColumn<'_>)
         known.condition()
     );
     Some(Finding::new(CheckKind::Join, message))
+}
+
+/// Whether a column is called as the id of its table: `treatment_id` of `treatments`.
+fn is_own_id(table: &TableName, column: &str) -> bool {
+    let of = folded_words(&column.replace('_', " "));
+    let called = folded_words(&table.table.replace('_', " "));
+    of.split_last().is_some_and(|(last, of)| last == "id" && of == called)
 }
 
 /// Looks for tables of which no condition compares anything with the others.

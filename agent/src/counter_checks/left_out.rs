@@ -90,6 +90,12 @@ async fn uncounted(
     if is_far || words.iter().any(|word| name.iter().any(|said| is_of_family(word, said))) {
         return None;
     }
+    // Of `sum(CASE WHEN mark < 5 ...) / count(mark)` rows without a mark are no part.
+    let divided = format!("/ {aggregate}");
+    let is_share_of_it = |item: String| item.split_once(&divided).is_some_and(|(before, _)| before.contains(column));
+    if select.projection.iter().map(ToString::to_string).any(is_share_of_it) {
+        return None;
+    }
     let count = count_where(checked, select, &format!("{argument} IS NULL")).await?;
     let message =
         format!("`{aggregate}` leaves out {count} rows that have no `{column}`; write count(*) to count all of them");
@@ -97,7 +103,7 @@ async fn uncounted(
 }
 
 /// Whether two words are the same, or begin so that they are of one family.
-fn is_of_family(one: &str, other: &str) -> bool {
+pub(super) fn is_of_family(one: &str, other: &str) -> bool {
     const SHARED: usize = 5;
     one == other || one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count() >= SHARED
 }

@@ -1,7 +1,7 @@
 //! Limits that leave rows out: of rows in no order, before they are counted or summed, or between equals.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+    BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
 };
 
 use super::{CheckKind, Checked, Finding, rows_read};
@@ -23,7 +23,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
     };
     let limit = place.limit;
     match &checked.query.order_by {
-        None if (select.selection.is_some() || limit > 1) && has_more(checked, checked.query, place).await => {
+        // `SELECT * FROM t LIMIT 1` only looks at a table.
+        None if (select.selection.is_some() || is_grouped(select) || limit > 1)
+            && has_more(checked, checked.query, place).await =>
+        {
             let message =
                 format!("LIMIT {limit} without ORDER BY: there are more rows, and any {limit} of them are shown");
             findings.push(Finding::new(CheckKind::Limit, message));
@@ -46,6 +49,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
         _ => {}
     }
     findings
+}
+
+fn is_grouped(select: &Select) -> bool {
+    !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty())
 }
 
 /// Looks for a limit of a query within another: any of its rows are what the other works with.

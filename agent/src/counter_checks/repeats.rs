@@ -2,14 +2,16 @@
 //! up several times, groups of a column that is called as what is computed of it, a count that is called by things of
 //! which the rows that it counts are several, and a sum over the days of a table that keeps the state of each day.
 
+use querent_catalog::TableName;
 use sqlparser::ast::{
     DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
 };
 
 use super::fan_out::{group_keys, repeated};
+use super::left_out::is_of_family;
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, ScopeSource, column_of, folded_words, selected_as};
-use crate::sql_text::quote_identifier;
+use crate::sql_text::{quote_identifier, quoted_table};
 
 /// Words in the name of a count that say that equal ones count once.
 const DISTINCT_WORDS: [&str; 3] = ["distinct", "different", "unique"];
@@ -85,15 +87,17 @@ async fn summed_states(checked: &Checked<'_>, select: &Select, scope: &Scope) ->
         data_type.as_ref().is_some_and(arrow::datatypes::DataType::is_temporal)
     };
     let (day, _) = columns.iter().find(|(_, data_type)| is_time(data_type))?;
-    if !is_of_snapshots(&table.table) && !is_of_snapshots(day) {
-        return None;
-    }
+    let is_called_so = is_of_snapshots(&table.table) || is_of_snapshots(day);
     let sum = select.projection.iter().map(ToString::to_string).find(|item| item.to_lowercase().starts_with("sum("))?;
     // What says the day, as a condition or as a group, is right.
     let says_day = |text: String| text.to_lowercase().contains(&day.to_lowercase());
     if select.selection.as_ref().is_some_and(|filter| says_day(filter.to_string()))
         || group_keys(select)?.into_iter().any(says_day)
     {
+        return None;
+    }
+    let others: Vec<&str> = columns.iter().filter(|(_, kind)| !is_time(kind)).map(|(name, _)| name.as_str()).collect();
+    if !is_called_so && !(is_of_state(&sum) && is_grid(checked, table, &others, day).await) {
         return None;
     }
     let (with, rows, day) = (checked.with_clause(), rows_read(select), quote_identifier(day));
@@ -112,6 +116,46 @@ fn is_of_snapshots(name: &str) -> bool {
     ["snapshot", "as_of", "asof"].iter().any(|word| lower.contains(word))
 }
 
+/// Whether a sum is of a column that is called as a state, of which there is one at each time: `kg_left`, `balance`.
+fn is_of_state(sum: &str) -> bool {
+    const STATES: [&str; 12] = [
+        "left",
+        "hand",
+        "balance",
+        "stock",
+        "inventory",
+        "remaining",
+        "headcount",
+        "odometer",
+        "backlog",
+        "occupancy",
+        "level",
+        "bestand",
+    ];
+    let inner = sum.to_lowercase();
+    let inner = inner.split(')').next().unwrap_or_default();
+    let last = inner.rsplit('.').next().unwrap_or_default();
+    last.split(|c: char| !c.is_alphanumeric()).any(|word| STATES.contains(&word))
+}
+
+/// Whether a table has a row for each thing and each day: each value of one of its first columns with each day.
+async fn is_grid(checked: &Checked<'_>, table: &TableName, columns: &[&str], day: &str) -> bool {
+    /// Columns that may be what tells the things apart.
+    const TRIED: usize = 3;
+    let (name, day) = (quoted_table(table), quote_identifier(day));
+    for column in columns.iter().take(TRIED) {
+        let column = quote_identifier(column);
+        let sql = format!(
+            "SELECT 1 FROM {name} HAVING count(DISTINCT {day}) > 1 AND count(DISTINCT {column}) > 1 AND count(*) = \
+             count(DISTINCT {day}) * count(DISTINCT {column})"
+        );
+        if checked.has_rows(&sql).await {
+            return true;
+        }
+    }
+    false
+}
+
 /// Finds `count(customer_id) AS customers`, and `count(*) AS customers` of orders, where a customer has several.
 async fn counted_again(
     checked: &Checked<'_>,
@@ -127,7 +171,10 @@ async fn counted_again(
     words.retain(|word| !DISTINCT_WORDS.contains(&word.as_str()));
     let is_id_of = |column: &str| {
         let of = folded_words(&column.replace('_', " "));
-        of.split_last().is_some_and(|(last, of)| last == "id" && !of.is_empty() && of == words)
+        let is_called = |of: &[String]| {
+            of.len() == words.len() && of.iter().zip(&words).all(|(one, other)| is_of_family(one, other))
+        };
+        of.split_last().is_some_and(|(last, of)| last == "id" && !of.is_empty() && is_called(of))
     };
     let (source, column) = match counted {
         CountedRows::Of(argument) => {

@@ -212,6 +212,10 @@ impl Sentence<'_> {
                 at += 1;
             }
         }
+        // `Worth altogether`.
+        while phrase.words.len() > 1 && phrase.words.last().is_some_and(|at| is_empty_word(self.word(*at))) {
+            phrase.words.pop();
+        }
         phrase
     }
 

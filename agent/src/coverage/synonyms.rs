@@ -13,6 +13,7 @@ const SAME_MEANING: &str = "\
     customer client buyer purchaser shopper consumer subscriber account; \
     cost price fee fare charge amount expense payment expensive cheap costly; \
     salary wage pay income earning compensation; revenue sale income turnover earning price amount total; \
+    worth value valuation price; \
     company firm business corporation organization organisation enterprise; \
     maker manufacturer brand vendor producer make; car vehicle automobile auto; plane aircraft airplane jet; \
     airline carrier airway; picture image photo photograph; nationality citizenship nation country; \

@@ -48,8 +48,12 @@ pub(super) fn split(question: &str) -> Option<SplitQuestion> {
             continue;
         }
         if !first.is_alphanumeric() {
-            clause |= !first.is_whitespace() && !['-', '\'', '\u{2019}', '/', '_', '&'].contains(&first);
-            sentence |= ['.', '?', '!', ';', '\n'].contains(&first);
+            // The initial of `R. Whitfield` ends nothing.
+            let is_initial = first == '.'
+                && split.words.last().is_some_and(|word| word.text.len() == 1 && word.text != "I")
+                && question[..question.len() - rest.len()].ends_with(char::is_uppercase);
+            clause |= !is_initial && !first.is_whitespace() && !['-', '\'', '\u{2019}', '/', '_', '&'].contains(&first);
+            sentence |= !is_initial && ['.', '?', '!', ';', '\n'].contains(&first);
             rest = &rest[first.len_utf8()..];
             continue;
         }
@@ -240,5 +244,29 @@ fn undoubled(stem: &str) -> &str {
     match (last.next(), last.next()) {
         (Some(one), Some(two)) if one == two && !"aeiouls".contains(one) => &stem[..stem.len() - one.len_utf8()],
         _ => stem,
+    }
+}
+
+/// Returns a lowercase letter without its accent, and a mark as it stands on keyboards.
+pub(crate) fn unaccented(letter: char) -> char {
+    match letter {
+        'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
+        'ç' | 'ć' | 'č' => 'c',
+        'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
+        'ì'..='ï' | 'ī' | 'ı' => 'i',
+        'ñ' | 'ń' | 'ň' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
+        'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
+        'ý' | 'ÿ' => 'y',
+        'š' | 'ś' | 'ş' => 's',
+        'ž' | 'ź' | 'ż' => 'z',
+        'ł' => 'l',
+        'ř' => 'r',
+        'ť' => 't',
+        'ď' | 'đ' => 'd',
+        'ğ' => 'g',
+        '’' | '‘' => '\'',
+        '–' | '—' => '-',
+        other => other,
     }
 }

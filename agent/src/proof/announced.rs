@@ -199,7 +199,7 @@ impl AnnouncedOperation {
                     "samen",
                     "insieme",
                 ]),
-            loss: LOSSES.iter().any(|word| find_word(&text, word).is_some()),
+            loss: LOSSES.iter().any(|word| text.contains(word) && find_word(&text, word).is_some()),
             median: has(&["median", "mediane", "mediana", "médiane"]),
             average: has(&[
                 "average",
@@ -278,11 +278,7 @@ impl AnnouncedOperation {
                     "de moins",
                     COMPARES,
                 ]),
-            direction: match (has(&UP), has(&DOWN)) {
-                (true, false) => Some(ChangeDirection::Up),
-                (false, true) => Some(ChangeDirection::Down),
-                _ => None,
-            },
+            direction: direction_of(&text),
             growth: has_plus(&text) || has(&CHANGES),
             ratio: has_times_mark(&text)
                 || has(&[
@@ -350,6 +346,20 @@ impl AnnouncedOperation {
                 "metà",
             ]),
         }
+    }
+}
+
+/// Returns the direction of the change that a text says.
+pub(super) fn direction_in(text: &str) -> Option<ChangeDirection> {
+    direction_of(&without_bounds(&text.to_lowercase()))
+}
+
+fn direction_of(lower: &str) -> Option<ChangeDirection> {
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    match (has(&UP), has(&DOWN)) {
+        (true, false) => Some(ChangeDirection::Up),
+        (false, true) => Some(ChangeDirection::Down),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Numbers that are arithmetic over cells: totals, averages, differences, ratios and shares. A text has to say that it
 //! means one: with enough cells any number is the difference of two.
 
-use super::announced::{AnnouncedOperation, ChangeDirection};
+use super::announced::{AnnouncedOperation, ChangeDirection, direction_in};
 use super::tokens::{ShareScale, WrittenNumber, find_word};
 use super::{CellReference, ProofRows, number_of};
 
@@ -55,7 +55,7 @@ pub(super) fn expression_of(
 ) -> Option<(String, f64, Vec<CellReference>)> {
     let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     // `A fell, while B grew by a third`.
-    announced.direction = AnnouncedOperation::in_text(clause).direction.or(announced.direction);
+    announced.direction = direction_in(clause).or(announced.direction);
     let number = wanted.number;
     // `Makes up 38.5 % of the 2,758.50`.
     let is_of_share = says_whole_of_share(clause);

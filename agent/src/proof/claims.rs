@@ -148,7 +148,12 @@ pub(super) fn range_origin(result: &ProofRows, token: &TextToken, place: TokenPl
     const OF_SOME: [&str; 8] = ["top", "bottom", "first", "last", "other", "others", "most", "except"];
     let says = |words: &[&str]| words.iter().any(|word| find_word(place.clause, word).is_some());
     let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
-    if !is_whole || !says(&RANGES) || says(&OF_SOME) || !result.labelled(place.clause).is_empty() {
+    if !is_whole
+        || !place.clause.contains(" to ")
+        || !says(&RANGES)
+        || says(&OF_SOME)
+        || !result.labelled(place.clause).is_empty()
+    {
         return None;
     }
     let tokens = tokens_in(place.clause);

@@ -2,6 +2,7 @@
 //! in another unit.
 
 use super::announced::LOSSES;
+use super::foreign_numbers::without_added_part;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
@@ -9,8 +10,7 @@ use super::{CellReference, ProofOrigin, number_of};
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
 /// Words by which a number is what is left.
-const OF_REST: [&str; 44] = [
-    "down",
+const OF_REST: [&str; 43] = [
     "offline",
     "unavailable",
     "idle",
@@ -126,7 +126,9 @@ pub(super) fn derived_origin(
 ) -> Option<ProofOrigin> {
     let TextTokenKind::Number(number) = &token.kind else { return None };
     let lower = place.sentence.to_lowercase();
-    let is_rest = OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
+    // `Down 6.5 % of the time`; what is down by so much is less than before.
+    let is_idle = find_word(&lower, "down").is_some() && lower.contains("of the time");
+    let is_rest = is_idle || OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
     let is_one_in = lower.contains("one in ") || lower.contains("1 in ");
     let unit = unit_behind(token, place.clause);
     let is_of_rows = |row: &usize| rows.is_empty() || rows.contains(row);
@@ -314,7 +316,7 @@ fn unit_of_column(name: &str) -> Option<(char, f64)> {
 /// Returns the dimension and the size of the unit behind a number.
 fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
     const CUBIC: [&str; 5] = ["cubic met", "metros cúbicos", "mètres cubes", "metri cubi", "kubieke meter"];
-    let behind = clause[token.end..].trim_start();
+    let behind = without_added_part(&clause[token.end..]).trim_start();
     if CUBIC.iter().any(|words| behind.starts_with(words)) {
         return unit_called("m3");
     }

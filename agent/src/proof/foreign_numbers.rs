@@ -1,5 +1,9 @@
 //! Numbers in words of German, French, Spanish, Portuguese, Italian and Dutch: `zweiundzwanzig`, `quatre-vingt-douze`,
-//! `treinta y cinco`, `ventiquattro`, `dois mil`. Words that English has as well begin none.
+//! `treinta y cinco`, `ventiquattro`, `dois mil`, and parts and factors: `ein Drittel`, `le double`. Words that English has as
+//! well begin none.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use super::bounds::{NumberBound, bound_before};
 use super::tokens::{TextTokenKind, WrittenNumber, last_words};
@@ -230,6 +234,11 @@ const FACTORS: &[(f64, &str)] = &[
     (20.0, "zwanzigmal so|vingt fois plus|vingt fois moins|twintig keer zo"),
 ];
 
+/// The words with which these begin.
+static FIRST_WORDS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let phrases = SHARES.iter().chain(FACTORS).flat_map(|(_, phrases)| phrases.split('|'));
+    phrases.filter_map(|phrase| phrase.split(' ').next()).collect()
+});
 /// Characters of the longest of these, and more.
 const LONGEST_PHRASE: usize = 24;
 /// What words behind a number add to it.
@@ -256,6 +265,24 @@ pub(super) fn added_part(text: &str) -> Option<f64> {
     ADDED_PARTS.iter().find(|(words, _)| adds(words)).map(|(_, part)| *part)
 }
 
+/// Returns what stands behind the part that a text adds to the number before it: `hours` of `and a half hours`.
+pub(super) fn without_added_part(behind: &str) -> &str {
+    let text = behind.trim_start();
+    let lower = text.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
+    let known = ADDED_PARTS.iter().find(|(words, _)| lower.starts_with(words)).filter(|_| added_part(text).is_some());
+    let rest = known.and_then(|(words, _)| text.get(words.len()..));
+    rest.map_or(text, |rest| rest.trim_start_matches(char::is_alphabetic))
+}
+
+/// Returns where a number ends whose part has a number of its own: `six and three quarter hours`.
+pub(super) fn end_of_quarters(text: &str, end: usize) -> usize {
+    let behind = text.get(end..).unwrap_or_default();
+    match added_part(behind) {
+        Some(part) if part != 0.5 => text.len() - without_added_part(behind).len(),
+        _ => end,
+    }
+}
+
 /// Returns the part that what stands behind a number adds to it: `two and a half hours`, `two hours and a half`.
 pub(super) fn part_behind(behind: &str) -> Option<f64> {
     let behind = behind.trim_start();
@@ -270,6 +297,10 @@ pub(super) fn part_behind(behind: &str) -> Option<f64> {
 /// that is only a bound, `mehr als die Hälfte`, is compared as a factor is.
 pub(super) fn foreign_part(text: &str, start: usize) -> Option<(TextTokenKind, usize)> {
     let rest = text.get(start..)?;
+    let first = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if !FIRST_WORDS.contains(first.to_lowercase().as_str()) {
+        return None;
+    }
     let lower = rest.chars().take(LONGEST_PHRASE).collect::<String>().to_lowercase();
     let stands = |phrase: &str| {
         let behind = rest.get(phrase.len()..).filter(|_| lower.starts_with(phrase))?;

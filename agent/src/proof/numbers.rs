@@ -3,7 +3,7 @@
 
 use super::bounds::bound_before;
 use super::derived::is_unit_called;
-use super::foreign_numbers::{foreign_number, part_behind};
+use super::foreign_numbers::{end_of_quarters, foreign_number, part_behind};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 
 const HUNDRED: f64 = 1e2;
@@ -199,7 +199,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         }
         at = word_end + 1;
     }
-    let number_end = number_end?;
+    let mut number_end = number_end?;
     // `One` alone is more often a pronoun.
     if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
         return None;
@@ -213,6 +213,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     let mut number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
     if let Some(part) = part_behind(&text[number_end..]).filter(|_| number.tolerance <= 0.5) {
         (number.value, number.tolerance) = (number.value + part, part.min(1.0 - part) / 2.0);
+        number_end = end_of_quarters(text, number_end);
     }
     Some((with_meaning(number, text, start, number_end), number_end))
 }

@@ -353,7 +353,10 @@ impl ProofRows {
         }
         let labels = self.label_columns();
         let stands = |value: &Value| match value {
-            Value::String(label) => label.chars().count() >= SHORTEST_LABEL && tokens::find_word(text, label).is_some(),
+            Value::String(label) => {
+                label.chars().count() >= SHORTEST_LABEL
+                    && (tokens::find_word(text, label).is_some() || says_both_ends(text, label))
+            }
             // A small number is a label by chance.
             Value::Number(label) => {
                 label.as_f64().is_some_and(|label| label >= 100.0)
@@ -405,6 +408,15 @@ fn other_number(name: &str) -> Vec<String> {
         (true, Some(one)) => vec![one.to_owned()],
         (true, None) => ["s", "es", "n", "en"].iter().map(|ending| format!("{name}{ending}")).collect(),
     }
+}
+
+/// Whether a text says the two ends of a label: `between Dover and Calais` of `Dover-Calais`.
+fn says_both_ends(text: &str, label: &str) -> bool {
+    let Some((from, to)) = label.split_once(['-', '–', '/']) else { return false };
+    let is_end =
+        |end: &str| end.chars().count() > SHORTEST_LABEL && end.starts_with(char::is_uppercase) && has_word(text, end);
+    let is_way = ["between", "from"].iter().any(|word| tokens::find_word(text, word).is_some());
+    is_way && is_end(from.trim()) && is_end(to.trim())
 }
 
 /// Whether a word stands in a text in the very same case.

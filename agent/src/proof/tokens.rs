@@ -8,6 +8,7 @@ use super::dates::{begins_month, dates_in};
 use super::foreign_numbers::{added_part, foreign_part};
 use super::number_of;
 use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
+use crate::coverage::is_common_word;
 
 /// A number, a date or a code in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -493,13 +494,29 @@ pub(crate) fn sentence_end(text: &str) -> Option<usize> {
             let is_item = before.strip_suffix('.').is_some_and(|item| item.chars().all(|c| c.is_ascii_digit()));
             // `Am 5. November 2023`.
             let is_day = previous == '.' && is_day_of_month(&text[..index], &text[index..]);
-            if c == '\n' || !(is_item || is_day) {
+            let is_short = previous == '.' && is_abbreviation(&text[..index], &text[index..]);
+            if c == '\n' || !(is_item || is_day || is_short) {
                 return Some(index + c.len_utf8());
             }
         }
         previous = c;
     }
     None
+}
+
+/// Whether a text ends with a word in short, or an initial, behind which its sentence goes on: `Dr. Hale`, `R. Whitfield`.
+fn is_abbreviation(before: &str, behind: &str) -> bool {
+    const SHORT: [&str; 14] =
+        ["dr", "mr", "mrs", "ms", "prof", "st", "approx", "ca", "vs", "bzw", "ggf", "env", "aprox", "incl"];
+    let word = before.trim_end_matches('.').rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_initial = word.len() == 1 && word.starts_with(char::is_uppercase) && word != "I";
+    // `Vitamin B. There were`.
+    let next = behind.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+    let is_before_name =
+        next.is_empty() || (next.starts_with(char::is_uppercase) && !is_common_word(&next.to_lowercase()));
+    // `CA` is a state.
+    let is_short = word.ends_with(char::is_lowercase) && SHORT.contains(&word.to_lowercase().as_str());
+    is_short || (is_initial && is_before_name)
 }
 
 /// Whether a text ends with the day of a month, as some languages write it, and the month follows, as far as one sees.

@@ -256,7 +256,14 @@ impl StoredAnswer {
                     "not proven"
                 }
             };
-            verdict.lines.push(format!("{word}: {text} ({})", origin_text(link)));
+            let value = self.value_now(&link["cell"], now).filter(|_| state == CellState::Changed);
+            let is_now = value.map(|value| format!("; it is {value} now")).unwrap_or_default();
+            verdict.lines.push(format!("{word}: {text} ({}){is_now}", origin_text(link)));
+        }
+        for ((_, call_index), rows) in now {
+            if let Err(why) = rows {
+                verdict.lines.push(format!("query {} does not run any more: {why}", call_index + 1));
+            }
         }
         verdict
     }
@@ -278,6 +285,22 @@ impl StoredAnswer {
             .as_ref()
             .is_ok_and(|rows| rows.iter().any(|row| has(row, column) && labels.iter().all(|label| has(row, label))));
         if is_there { CellState::Same } else { CellState::Changed }
+    }
+
+    /// Returns the value that the row of the same labels has now, where it is the only one.
+    fn value_now(&self, cell: &Value, now: &BTreeMap<CallKey, RowsNow>) -> Option<String> {
+        let key = key_of(cell);
+        let column = cell["column"].as_str()?;
+        let row = usize::try_from(cell["row"].as_u64()?).ok()?;
+        let call = self.calls.get(&key)?;
+        let stored = call.rows.get(row)?;
+        let labels = call.labels(column);
+        let is_it = |row: &&BTreeMap<String, String>| {
+            labels.iter().all(|label| row.get(*label).is_some_and(|found| same_value(&stored[*label], found)))
+        };
+        let mut found = now.get(&key)?.as_ref().ok()?.iter().filter(is_it);
+        let only = found.next().filter(|_| found.next().is_none())?;
+        only.get(column).cloned()
     }
 
     /// Returns how an expression over all rows of a result stands, which another row changes.

@@ -31,6 +31,11 @@ const SHOP: &[&str] = &[
     "CREATE TABLE shop.stock_snapshots (item BIGINT, snapshot_date DATE, on_hand BIGINT)",
     "INSERT INTO shop.stock_snapshots VALUES (1, DATE '2024-01-01', 5), (2, DATE '2024-01-01', 7), \
      (1, DATE '2024-02-01', 4), (2, DATE '2024-02-01', 9)",
+    "CREATE TABLE shop.silos (product VARCHAR, checked_on DATE, kg_left DOUBLE, kg_taken DOUBLE)",
+    "INSERT INTO shop.silos VALUES ('hay', DATE '2024-01-01', 90, 1), ('oats', DATE '2024-01-01', 40, 2), \
+     ('hay', DATE '2024-01-02', 80, 3), ('oats', DATE '2024-01-02', 30, 4)",
+    "CREATE TABLE shop.repairs (repair_id BIGINT PRIMARY KEY, store_id BIGINT REFERENCES shop.stores (id), cost DOUBLE)",
+    "INSERT INTO shop.repairs VALUES (1, 1, 4), (2, 1, 9), (3, 3, NULL)",
     "CREATE TABLE shop.parcel_owners (parcel_id BIGINT, referrer_id BIGINT)",
     "INSERT INTO shop.parcel_owners VALUES (1, 2), (2, NULL)",
     "INSERT INTO shop.parcels VALUES (1, 'sent', '31/01/2024', true, 5, 100), (2, 'SENT', '01/02/2023', false, 10, 250), \
@@ -361,6 +366,19 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT sum(on_hand) AS stock FROM shop.stock_snapshots WHERE snapshot_date = DATE '2024-02-01'", &[]),
     ("SELECT count(referrer_id) AS referred FROM shop.parcel_owners", &[]),
     ("SELECT count(referrer_id) AS n FROM shop.parcel_owners", &["nulls"]),
+    // A state of each thing and day, by the name of its column and the rows that there are.
+    ("SELECT sum(kg_left) AS kg FROM shop.silos", &["fan_out"]),
+    ("SELECT sum(kg_left) AS kg FROM shop.silos WHERE checked_on = DATE '2024-01-02'", &[]),
+    ("SELECT sum(kg_taken) AS kg FROM shop.silos", &[]),
+    ("SELECT product, avg(kg_left) AS kg FROM shop.silos GROUP BY product", &[]),
+    // The id of a table in the place of what refers to it.
+    ("SELECT count(*) AS n FROM shop.stores s JOIN shop.repairs r ON r.repair_id = s.id", &["join"]),
+    ("SELECT count(*) AS n FROM shop.stores s JOIN shop.repairs r ON r.store_id = s.id", &[]),
+    // A group in no order.
+    ("SELECT store_id, count(*) AS n FROM shop.staff GROUP BY store_id LIMIT 1", &["limit"]),
+    // Rows without a value are no part of a share of those with one.
+    ("SELECT 100.0 * sum(CASE WHEN cost > 5 THEN 1 ELSE 0 END) / count(cost) AS pct FROM shop.repairs", &[]),
+    ("SELECT count(cost) AS n FROM shop.repairs", &["nulls"]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

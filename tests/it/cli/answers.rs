@@ -24,7 +24,13 @@ fn an_answer_has_footnotes_and_is_verified_again() {
     let verified = work.run(&["verify", &run]).succeeded();
     assert!(verified.ends_with("1 proven, 0 not proven, 0 changed\n"), "{verified}");
     work.run(&["sql", "INSERT INTO flights VALUES ('AA', 1)"]).succeeded();
-    work.run(&["verify", &run]).failed(1);
+    let changed = work.run(&["verify", &run]);
+    assert!(changed.stdout.starts_with("changed: 3 (query 1, row 1, n); it is 4 now\n"), "{}", changed.stdout);
+    changed.failed(1);
+    work.run(&["sql", "DROP TABLE flights"]).succeeded();
+    let gone = work.run(&["verify", &run]);
+    assert!(gone.stdout.contains("query 1 does not run any more: "), "{}", gone.stdout);
+    gone.failed(1);
     work.run(&["verify", "00000000-0000-7000-8000-000000000000"]).failed(1);
 }
 

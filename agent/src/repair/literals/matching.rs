@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 use strsim::damerau_levenshtein;
 
+use crate::coverage::unaccented;
 use crate::repair::near::singular;
 
 /// Letters for each of which one may differ.
@@ -109,29 +110,6 @@ pub(super) fn fold(text: &str) -> String {
     let lower = text.trim().to_lowercase();
     let plain: String = lower.chars().map(unaccented).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn unaccented(letter: char) -> char {
-    match letter {
-        'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
-        'ç' | 'ć' | 'č' => 'c',
-        'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
-        'ì'..='ï' | 'ī' | 'ı' => 'i',
-        'ñ' | 'ń' | 'ň' => 'n',
-        'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
-        'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
-        'ý' | 'ÿ' => 'y',
-        'š' | 'ś' | 'ş' => 's',
-        'ž' | 'ź' | 'ż' => 'z',
-        'ł' => 'l',
-        'ř' => 'r',
-        'ť' => 't',
-        'ď' | 'đ' => 'd',
-        'ğ' => 'g',
-        '’' | '‘' => '\'',
-        '–' | '—' => '-',
-        other => other,
-    }
 }
 
 pub(super) fn words(folded: &str) -> Vec<String> {

@@ -15,7 +15,9 @@ use futures::StreamExt;
 use querent_catalog::{PageRequest, SearchRequest, TableFilter, TableInfo, TableKind, TableName};
 
 use super::Turns;
-use crate::coverage::{AskedGap, QuestionGaps, Vocabulary, are_english, declines, gaps_of, unfiltered_words};
+use crate::coverage::{
+    AskedGap, QuestionGaps, Vocabulary, are_english, can_tell, declines, foreign_gaps, gaps_of, unfiltered_words,
+};
 use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
@@ -191,6 +193,7 @@ impl Turns<'_> {
         let said = if self.sql_used.is_some() { what_is_said(query) } else { SaidByQuery::default() };
         let judged = |vocabulary: &Vocabulary| {
             let mut gaps = gaps_of(&question, vocabulary);
+            gaps.asked.extend(foreign_gaps(&question, vocabulary));
             // A heart rate that no query computes is nowhere; of KQL nobody knows what it computes.
             if self.sql_used.is_some() {
                 gaps.asked.append(&mut gaps.computed);
@@ -220,15 +223,15 @@ impl Turns<'_> {
         self.add_values(&gaps, &tables, &mut vocabulary).await;
         gaps = judged(&vocabulary);
         self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
-        // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name, nor from one of
-        // another language.
+        // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name, and seldom from one
+        // of another language.
         // One table has too few names to tell their language by: those of its database tell more.
         let named = if whole.len() > tables.len() { &whole } else { &tables };
-        if !gaps.asked.is_empty()
-            && (uses_opaque_column(query, &question, &read[..own], &tables) || !are_english(named))
-        {
-            gaps.others += u32::try_from(gaps.asked.len()).unwrap_or(u32::MAX);
-            gaps.asked.clear();
+        if !gaps.asked.is_empty() {
+            let (all, are_english) = (gaps.asked.len(), are_english(named));
+            let is_opaque = uses_opaque_column(query, &question, &read[..own], &tables);
+            gaps.asked.retain(|gap| !is_opaque && can_tell(gap, &question, are_english, &vocabulary));
+            gaps.others += u32::try_from(all - gaps.asked.len()).unwrap_or(u32::MAX);
         }
         FoundGaps { gaps, searched: tables, read, otherwise }
     }

@@ -1,0 +1,271 @@
+//! What a question in German, French, Spanish, Portuguese, Italian or Dutch asks for, and words of these languages and of
+//! English for the same things. No grammar is read: only the thing behind `wie viele`, `quelle` and the like is judged.
+
+use super::vocabulary::Vocabulary;
+use super::words::unaccented;
+use super::{AskedGap, GapKind};
+
+/// Groups of words for the same thing in these languages, each ended by a semicolon, without accents. A group has all words
+/// that data may use for it: where none of them is a name, the thing is not there.
+const CONCEPTS: &str = "\
+    salary wage pay payroll earnings compensation income gehalt lohn verdienst bezuge einkommen besoldung salaire paie \
+    remuneration traitement salario sueldo nomina remuneracion ordenado remuneracao vencimento stipendio retribuzione \
+    salaris loon; \
+    phone telephone telefon telefonnummer fernsprecher handy mobil rufnummer telefono movil celular telemovel telefone \
+    cellulare telefoon telefoonnummer mobiel tel portable fone; \
+    insurance insurer versicherung versicherer krankenkasse assurance assureur mutuelle seguro seguradora aseguradora \
+    assicurazione verzekering verzekeraar poliza police apolice polis; \
+    fuel diesel gasoline petrol kraftstoff treibstoff benzin tanken tankung carburant gazole essence gasoil combustible \
+    combustivel gasolina abastecimento carburante brandstof benzine litros liter; \
+    allergy allergie alergia allergia unvertraglichkeit intolerance intolerancia; \
+    vaccination vaccine immunization jab impfung impfstoff vaccin vacuna vacunacion vacina vacinacao vaccino \
+    vaccinazione vaccinatie inenting; \
+    microchip chip transponder puce; \
+    rating review score stars bewertung note punkte sterne avis notation puntuacion valoracion calificacion nota \
+    avaliacao pontuacao valutazione punteggio voto beoordeling waardering cijfer resena; \
+    accident crash collision unfall unfalle zusammenstos sinistre accidente choque siniestro acidente colisao sinistro \
+    incidente ongeluk ongeval aanrijding schade; \
+    fine penalty busgeld strafe strafzettel amende contravention multa sancion coima ammenda boete bekeuring; \
+    tyre tire reifen pneu neumatico llanta pneumatico band; \
+    teacher educator lehrer lehrerin erzieher erzieherin lehrkraft dozent enseignant professeur maitresse maitre \
+    educatrice educateur animateur profesor maestro docente educador professor professora insegnante maestra leraar \
+    leerkracht docent personal personnel; \
+    doctor physician arzt arztin medecin docteur medico doctor dottore dokter arts personal personnel medewerker; \
+    nurse krankenschwester pfleger pflegekraft infirmier infirmiere enfermera enfermero enfermeira enfermeiro \
+    infermiera infermiere verpleegkundige zuster; \
+    lawyer attorney solicitor anwalt anwaltin rechtsanwalt avocat abogado advogado avvocato advocaat; \
+    password passwort kennwort motdepasse contrasena senha parola wachtwoord; \
+    religion konfession glaube confession religione godsdienst geloof; \
+    weather temperature rain wetter temperatur regen niederschlag meteo pluie tiempo clima lluvia temperatura tempo \
+    chuva pioggia weer neerslag; \
+    parking parkplatz stellplatz stationnement aparcamiento estacionamento estacionamiento parcheggio parkeerplaats; \
+    barrel cask fass fasser barrique tonneau fut barrica barril tonel botte vat; \
+    complaint reklamation beschwerde reclamation plainte queja reclamo reclamacion reclamacao queixa reclamo klacht; \
+    refund ruckerstattung erstattung remboursement reembolso devolucion rimborso terugbetaling retour; \
+    discount rebate rabatt nachlass skonto remise rabais reduction descuento rebaja desconto sconto korting; \
+    tax vat steuer mehrwertsteuer mwst umsatzsteuer taxe impot tva impuesto iva imposto tributo tassa imposta \
+    belasting btw; \
+    customer client buyer kunde kundin kaufer abnehmer auftraggeber client acheteur cliente comprador klant afnemer koper \
+    acquirente kunden firma debitor; \
+    supplier vendor lieferant zulieferer fournisseur proveedor fornecedor fornitore leverancier kreditor; \
+    employee staff worker mitarbeiter angestellte beschaftigte arbeiter personal employe salarie personnel ouvrier \
+    empleado trabajador plantilla funcionario empregado colaborador trabalhador dipendente impiegato lavoratore \
+    medewerker werknemer personeel mitglied; \
+    passenger traveller passagier fahrgast reisende voyageur passager pasajero viajero passageiro passeggero \
+    viaggiatore reiziger; \
+    surgery operation chirurgie operacion cirugia cirurgia operacao intervento chirurgia operatie ingreep eingriff \
+    intervention tratamiento behandlung; \
+    toy spielzeug jouet juguete brinquedo giocattolo speelgoed; \
+    solar photovoltaic photovoltaik solaire solare zonnepaneel; \
+    height grose korpergrose taille estatura altura altezza lengte hohe hauteur; \
+    weight gewicht poids peso masse; \
+    colour color farbe couleur cor colore kleur; \
+    website url webseite homepage siteweb pagina sitio website; \
+    birthday birth geburtstag geburtsdatum geboren naissance anniversaire nacimiento cumpleanos nascimento aniversario \
+    nascita compleanno geboortedatum verjaardag; \
+    pet animal haustier tier animal mascota bicho animale huisdier dier; \
+    vehicle car truck lorry van fahrzeug auto wagen lkw pkw vehicule voiture camion vehiculo coche camion veiculo carro \
+    caminhao veicolo macchina voertuig wagen vrachtwagen placa kennzeichen; \
+    visitor guest tourist besucher gast gaste visiteur touriste hote visitante huesped turista hospede visitatore \
+    ospite bezoeker; \
+    crew besatzung mannschaft equipage tripulacion tripulacao equipaggio bemanning; \
+    loan credit kredit darlehen pret emprunt credit prestamo credito emprestimo prestito lening; \
+    subscription abonnement abo suscripcion abono assinatura abbonamento; \
+    meal lunch dinner mahlzeit essen mittagessen repas cantine dejeuner comida almuerzo refeicao almoco pasto pranzo \
+    maaltijd eten";
+
+/// Words behind which the thing stands that is asked for.
+const ASKS: &str = " viele wieviele welche welcher welches welchen welchem combien quel quelle quels quelles cuantos \
+    cuantas que cual cuales quantos quantas qual quais quanti quante quale quali hoeveel welke welk ";
+/// Those of them that are Spanish only with their accent.
+const WITH_ACCENT: [&str; 1] = ["que"];
+/// Words between these and the thing: articles, forms of to be, what counts and measures, and what any data may be.
+const BETWEEN: &str = " der die das dem den des ein eine einer einen ist sind war waren verschiedene verschiedenen unserer \
+    unsere neue neuen andere anderen le la les l un une de d du est sont etait etaient differents differentes autres \
+    nouveaux nouvelles nos total totale el los las es son fue fueron del diferentes distintos distintas otros otras \
+    nuevos nuevas nuestros nuestras o a os as e sao foi foram do da dos das outros outras novos novas nossos nossas il \
+    lo i gli sono era erano diversi diverse altri altre nuovi nuove het een van is zijn was waren verschillende andere \
+    nieuwe onze anzahl zahl summe nombre quantite montant prix cout numero cantidad importe precio costo coste quantidade \
+    valor preco custo quantita importo prezzo aantal bedrag prijs kosten preis betrag name naam nom nome ";
+/// Words with which nothing is asked for that could be missing, and those that tell rows apart: then nothing is judged.
+const ENDS: &str = " plus moins mas menos mais mayor menor mejor peor maior melhor piu meno meest minst personen leute \
+    menschen personnes gens personas gente pessoas persone mensen mal fois veces vezes volte keer tage wochen monate jahre \
+    stunden minuten jours semaines mois annees ans heures minutes dias semanas meses anos horas minutos giorni settimane \
+    mesi anni ore minuti dagen weken maanden jaren uren zeilen tabellen spalten lignes tables colonnes filas tablas \
+    columnas linhas tabelas colunas righe tabelle colonne rijen kolommen moyenne durchschnitt promedio media gemiddelde \
+    uhr heure hora ora tag monat jahr jour annee dia mes ano giorno mese anno dag maand jaar umsatz gewinn marge anteil quote chiffre recette \
+    recettes benefice taux part pourcentage ingreso ingresos ventas beneficio ganancia porcentaje tasa receita faturamento lucro taxa percentual \
+    fatturato ricavo utile omzet winst aandeel percentage art arten type types tipo \
+    tipos sorte sortes soort soorten significa incluye contiene muestra sabemos tenemos tiene paso pasa ";
+/// The shortest word that is taken for a thing.
+const SHORTEST_THING: usize = 4;
+
+/// Returns what a question that is not English asks for, where nothing is called so.
+pub(super) fn foreign_gaps(question: &str, vocabulary: &Vocabulary) -> Vec<AskedGap> {
+    let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let asked = asked_thing(&words).filter(|thing| !is_named(thing, vocabulary));
+    asked
+        .map(|thing| {
+            // Values have it in the singular.
+            let words = vec![thing.to_lowercase(), without_ending(&fold(thing)).to_owned()];
+            AskedGap { phrase: thing.to_owned(), words, kind: GapKind::Counted }
+        })
+        .into_iter()
+        .collect()
+}
+
+/// Whether the data has nothing for a word by any word of the groups that it is in; not of a word that is in none.
+pub(super) fn is_nowhere(word: &str, vocabulary: &Vocabulary) -> bool {
+    let others = same_things(&fold(word));
+    !others.is_empty() && !others.iter().any(|other| is_called(other, vocabulary))
+}
+
+/// Returns the thing behind the first word that asks.
+fn asked_thing<'w>(words: &[&'w str]) -> Option<&'w str> {
+    let is_in = |list: &str, word: &str| list.contains(&format!(" {word} "));
+    let asks = |word: &&str| {
+        let plain = fold(word);
+        is_in(ASKS, &plain) && !(WITH_ACCENT.contains(&plain.as_str()) && word.is_ascii())
+    };
+    let at = words.iter().position(asks)?;
+    let is_german = ["viele", "wieviele"].contains(&fold(words[at]).as_str()) || fold(words[at]).starts_with("welche");
+    for word in words.get(at + 1..)? {
+        let plain = fold(word);
+        let is_name = word.starts_with(char::is_uppercase) && !is_german;
+        if is_name || plain.starts_with(|c: char| c.is_ascii_digit()) || is_in(ENDS, &plain) || plain.ends_with("ste") {
+            return None;
+        }
+        if is_in(BETWEEN, &plain) {
+            continue;
+        }
+        // Things are written with a capital in German; what stands before them is not one.
+        if is_german && !word.starts_with(char::is_uppercase) {
+            let is_adjective = plain.ends_with("en") || plain.ends_with('e') || plain.ends_with("er");
+            if is_adjective {
+                continue;
+            }
+            return None;
+        }
+        return (plain.chars().count() >= SHORTEST_THING).then_some(*word);
+    }
+    None
+}
+
+/// Whether something of the data is called by a word, or by another word for the same thing.
+fn is_named(word: &str, vocabulary: &Vocabulary) -> bool {
+    let plain = fold(word);
+    vocabulary.names(&word.to_lowercase())
+        || is_called(&plain, vocabulary)
+        || same_things(&plain).iter().any(|other| is_called(other, vocabulary))
+}
+
+/// Whether a name is a form of a word without accents, or ends with it: `einsatzfahrzeuge` of `fahrzeug`.
+fn is_called(plain: &str, vocabulary: &Vocabulary) -> bool {
+    vocabulary.words_of(SHORTEST_THING - 1).any(|known| {
+        let known = fold(known);
+        is_form(plain, &known) || is_compound(plain, &known) || is_compound(&known, plain)
+    })
+}
+
+/// Whether two words without accents have most letters in common, from the first on: the singular and the plural of one.
+fn is_form(one: &str, other: &str) -> bool {
+    let shared = one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count();
+    let longest = one.chars().count().max(other.chars().count());
+    one == other || (shared >= SHORTEST_THING && 3 * shared >= 2 * longest)
+}
+
+/// Whether a word is a compound of another one: `einsatzfahrzeuge` of `fahrzeug`.
+fn is_compound(whole: &str, part: &str) -> bool {
+    let shortest = SHORTEST_THING + 1;
+    let part = without_ending(part);
+    part.chars().count() >= shortest && whole.rfind(part).is_some_and(|at| at > 0 && whole.len() - at - part.len() <= 2)
+}
+
+/// Returns a word without the ending of its plural.
+fn without_ending(plain: &str) -> &str {
+    let shorter = ["en", "er", "es", "e", "n", "s"].iter().find_map(|ending| plain.strip_suffix(ending));
+    shorter.filter(|shorter| shorter.len() >= SHORTEST_THING).unwrap_or(plain)
+}
+
+/// Returns the words of all groups that a word without accents is in.
+fn same_things(plain: &str) -> Vec<&'static str> {
+    let groups = CONCEPTS.split(';').map(|group| group.split_whitespace().collect::<Vec<_>>());
+    groups.filter(|group| group.iter().any(|word| is_form_of_entry(plain, word))).flatten().collect()
+}
+
+/// Whether a word is one of a group, but for the ending of its plural.
+fn is_form_of_entry(plain: &str, entry: &str) -> bool {
+    const ENDINGS: [&str; 10] = ["", "s", "es", "e", "en", "n", "er", "ern", "nen", "x"];
+    plain.strip_prefix(entry).is_some_and(|ending| ENDINGS.contains(&ending))
+        || entry.strip_suffix(['o', 'a', 'e']).is_some_and(|stem| {
+            stem.len() >= SHORTEST_THING
+                && plain.strip_prefix(stem).is_some_and(|ending| ["i", "e", "os", "as"].contains(&ending))
+        })
+}
+
+/// Returns a word in lower case without accents.
+fn fold(word: &str) -> String {
+    word.to_lowercase().chars().map(unaccented).map(|letter| if letter == 'ß' { 's' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocabulary(names: &str) -> Vocabulary {
+        let mut vocabulary = Vocabulary::default();
+        names.split_whitespace().for_each(|name| vocabulary.add_name(name));
+        vocabulary
+    }
+
+    fn asked(question: &str, names: &str) -> Option<String> {
+        foreign_gaps(question, &vocabulary(names)).pop().map(|gap| gap.phrase)
+    }
+
+    #[test]
+    fn what_six_languages_ask_for_is_found_by_its_forms() {
+        for (question, names) in [
+            ("Wie viele Einsätze gab es im August?", "einsatz stichwort"),
+            ("Welche Fahrzeuge sind am ältesten?", "einsatzfahrzeug baujahr"),
+            ("Wie viele Mitarbeiter gibt es?", "angestellter personal_nr"),
+            ("Combien d'enfants sont inscrits ?", "enfant prenom"),
+            ("Quelles factures ne sont pas payées ?", "facture montant"),
+            ("¿Cuántas consultas hubo en marzo?", "consulta fecha"),
+            ("¿Qué mascota pesa más?", "mascota peso_kg"),
+            ("Quantas viagens foram feitas em junho?", "viagem placa"),
+            ("Hoeveel patiënten wonen in Zwolle?", "patient woonplaats"),
+            ("Quanti clienti ci sono?", "acquirente data"),
+            ("Wie viele Personen wohnen hier?", "einwohner ort"),
+            ("Welche sind die größten?", "stadt einwohner"),
+            ("Combien de fois est-il venu ?", "visite date"),
+        ] {
+            assert_eq!(asked(question, names), None, "{question}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_is_called_is_missing() {
+        for (question, names, missing) in [
+            ("Wie viele Katzen wurden gerettet?", "einsatz stichwort fahrzeug", "Katzen"),
+            ("Welche Versicherung hat Jens Petersen?", "mitglied dienstgrad", "Versicherung"),
+            ("Combien de jouets y a-t-il par groupe ?", "enfant groupe presence", "jouets"),
+            ("¿Cuántas cirugías se hicieron este año?", "consulta mascota motivo", "cirugías"),
+            ("Quantas multas recebeu João Prado?", "viagem motorista placa", "multas"),
+            ("Qual foi o custo do seguro da Volvo?", "abastecimento valor veiculo", "seguro"),
+            ("Hoeveel tandenborstels zijn er verkocht?", "behandeling afspraak patient", "tandenborstels"),
+            ("Wat is het loon, en hoeveel fietsen zijn er?", "afspraak patient", "fietsen"),
+        ] {
+            assert_eq!(asked(question, names).as_deref(), Some(missing), "{question}");
+        }
+    }
+
+    #[test]
+    fn words_of_another_language_are_found_by_what_they_mean() {
+        let german = vocabulary("mitglied dienstgrad gehalt telefon fahrzeug");
+        for (word, is_missing) in
+            [("salary", false), ("phone", false), ("insurance", true), ("vehicles", false), ("unicorns", false)]
+        {
+            assert_eq!(is_nowhere(word, &german), is_missing, "{word}");
+        }
+    }
+}
