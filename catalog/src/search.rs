@@ -131,6 +131,8 @@ async fn search_tables(
     let name_words = words_of(question);
     let policies = store.policies();
     let rights = Rights::new(who, &policies);
+    // Whether something may be hidden from the caller.
+    let is_bound = *who.scope() != DatabaseScope::All || !rights.is_unbound();
     let corpora = knowledge.corpus(store, index).await?;
     let taught = boosts::from_knowledge(&corpora, &words, rights, request.database.as_deref());
     let visible = visible(store, who, request.database.as_deref()).await?;
@@ -152,7 +154,7 @@ async fn search_tables(
             Ok((named, boosts))
         })
     };
-    let filter = SearchFilter::visible(visible.by_text());
+    let filter = SearchFilter { is_bound, ..SearchFilter::visible(visible.by_text()) };
     let tables_index = index.part(ObjectKind::Table);
     let text = query_text(question);
     let by_text = async {
@@ -172,8 +174,11 @@ async fn search_tables(
         };
         let columns = async {
             match stages.columns {
-                true => column_boosts::ranked_texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
-                false => Vec::new(),
+                true => {
+                    column_boosts::ranked_texts(index.part(ObjectKind::Column), &text, vector.as_deref(), is_bound)
+                        .await
+                }
+                false => column_boosts::RankedTexts::default(),
             }
         };
         futures::join!(tables, columns)
@@ -188,7 +193,7 @@ async fn search_tables(
     let found = store
         .view(move |view| {
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
-            rankings.boosts.extend(column_boosts::find(view, &principal, &visible, &column_texts)?);
+            rankings.boosts.extend(column_boosts::find(view, &principal, &visible, &column_texts, is_bound)?);
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
             // Expansion may raise any hit; without it the spare ones are read only where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };
