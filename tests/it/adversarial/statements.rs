@@ -398,6 +398,9 @@ fn planning() -> Vec<Attack> {
             "a long chain over a query",
             format!("SELECT length({}) FROM (SELECT 'xy' AS x)", vec!["x"; 990].join("||")),
         ),
+        sql("a chain of sums", format!("SELECT {} FROM generate_series(1, 3) AS t(x)", vec!["x"; 990].join("+"))),
+        sql("a chain of changing signs", format!("SELECT x{} FROM generate_series(1, 3) AS t(x)", "+x-x".repeat(240))),
+        sql("a chain of arrows", format!("SELECT x{} FROM (SELECT '{{}}' AS x)", "->'a'".repeat(900))),
         sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
         sql("many WITH queries", {
             let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
