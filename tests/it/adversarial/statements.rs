@@ -405,6 +405,10 @@ fn planning() -> Vec<Attack> {
             let paths = vec!["'$[0]'"; 2_000].join(",");
             format!("SELECT json_extract('[{}]', [{paths}])", vec!["1"; 300_000].join(","))
         }),
+        sql("the fields of a wide structure", {
+            let fields: Vec<String> = (0..5_000).map(|field| format!("a{field} := {field}")).collect();
+            format!("SELECT unnest(struct_pack({}))", fields.join(", "))
+        }),
         sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
         sql("many WITH queries", {
             let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
