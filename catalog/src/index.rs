@@ -73,6 +73,8 @@ pub(crate) struct SearchFilter {
     pub(crate) visible: VisibleObjects,
     /// Whether vectors are scanned even where they have an index.
     pub(crate) exact: bool,
+    /// Whether words are weighed by what is admitted alone: what is hidden from the caller has no say in the order of the rest.
+    pub(crate) is_bound: bool,
 }
 
 impl SearchFilter {
@@ -384,7 +386,7 @@ impl IndexPart {
         let mut found = Vec::new();
         let mut stats = CorpusStats::default();
         if let Some(view) = view {
-            stats = self.or_damaged(view.corpus_stats(&tokens).await);
+            stats = self.or_damaged(view.corpus_stats(&tokens, filter, &hidden).await);
             found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, filter, &hidden).await);
         }
         let mut scored = in_tail.scored(&tokens, stats);

@@ -26,7 +26,7 @@ use crate::principal::{DatabaseScope, Principal};
 use crate::relationships::infer::words_of;
 use crate::store::resolve::visible_objects;
 use crate::store::search_text::query_text;
-use crate::store::{ObjectKind, Store, VisibleObjects, table_infos};
+use crate::store::{ObjectKind, Store, VisibleObjects, known_of, table_infos};
 use fuse::Rankings;
 
 pub use column_lookup::{ColumnHit, ColumnSearch};
@@ -128,7 +128,6 @@ async fn search_tables(
     index.opened().await;
     let _searching = index.searching();
     let limit = request.limit.clamp(1, MAX_LIMIT);
-    let depth = (limit * 4).max(MIN_DEPTH);
 
     let candidates = name_candidates::candidates(question, |word| index.is_stop_word(word));
     let literals = literals::literals(question, |word| index.is_stop_word(word));
@@ -136,6 +135,11 @@ async fn search_tables(
     let name_words = words_of(question);
     let policies = store.policies();
     let rights = Rights::new(who, &policies);
+    // Whether something may be hidden from the caller.
+    let is_bound = *who.scope() != DatabaseScope::All || !rights.is_unbound();
+    let depth = (limit * 4).max(MIN_DEPTH);
+    // Views over what is hidden are in databases that are not.
+    let ranked = if is_bound { 2 * depth } else { depth };
     let corpora = knowledge.corpus(store, index).await?;
     let taught = boosts::from_knowledge(&corpora, &words, rights, request.database.as_deref());
     let visible = visible(store, who, request.database.as_deref()).await?;
@@ -157,12 +161,12 @@ async fn search_tables(
             Ok((named, boosts))
         })
     };
-    let filter = SearchFilter::visible(visible.by_text());
+    let filter = SearchFilter { is_bound, ..SearchFilter::visible(visible.by_text()) };
     let tables_index = index.part(ObjectKind::Table);
     let text = query_text(question);
     let by_text = async {
         match stages.bm25 {
-            true => tables_index.bm25(&text, depth, &filter).await,
+            true => tables_index.bm25(&text, ranked, &filter).await,
             false => Vec::new(),
         }
     };
@@ -171,14 +175,17 @@ async fn search_tables(
         let vector = if stages.dense { index.embed_question(question).await } else { None };
         let tables = async {
             match &vector {
-                Some(vector) => tables_index.nearest(vector, depth, &filter).await,
+                Some(vector) => tables_index.nearest(vector, ranked, &filter).await,
                 None => Vec::new(),
             }
         };
         let columns = async {
             match stages.columns {
-                true => column_boosts::ranked_texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
-                false => Vec::new(),
+                true => {
+                    column_boosts::ranked_texts(index.part(ObjectKind::Column), &text, vector.as_deref(), is_bound)
+                        .await
+                }
+                false => column_boosts::RankedTexts::default(),
             }
         };
         futures::join!(tables, columns)
@@ -193,7 +200,11 @@ async fn search_tables(
     let found = store
         .view(move |view| {
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
-            rankings.boosts.extend(column_boosts::find(view, &principal, &visible, &column_texts)?);
+            rankings.boosts.extend(column_boosts::find(view, &principal, &visible, &column_texts, is_bound)?);
+            if is_bound {
+                let known = known_of(view, &principal, rankings.tables())?;
+                rankings.keep(&known, depth);
+            }
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
             // Expansion may raise any hit; without it the spare ones are read only where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };

@@ -74,8 +74,8 @@ pub(crate) use place::CatalogPlace;
 pub use policies::PolicyVersion;
 pub(crate) use relations::table_infos;
 pub use search_text::table_text;
-pub(crate) use view_rights::known_to;
 pub use view_rights::{ViewReferences, read_views_with};
+pub(crate) use view_rights::{known_of, known_to};
 pub(crate) use visible::VisibleObjects;
 
 use crate::connection::{Access, DatabaseError, DatabaseFault, PostgresServer, StoreConnection};

@@ -1,6 +1,7 @@
 //! The schema index from outside: what is found, when, by whom, and what survives.
 
 mod embedders;
+mod hidden;
 mod meaning;
 
 use std::path::{Path, PathBuf};

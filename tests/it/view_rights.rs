@@ -1,7 +1,7 @@
 //! A view over what its reader may not see is not there: neither its text nor its columns nor the errors of its plan tell
 //! what is hidden, through any door.
 
-use querent_catalog::{Principal, Role};
+use querent_catalog::{Principal, Role, SearchRequest};
 use querent_engine::{Engine, Limits, Session};
 use querent_flight::config::{RoleName, TokenSettings};
 use querent_tests::script::{run_sql, says};
@@ -89,6 +89,32 @@ async fn a_view_over_what_is_hidden_is_not_there() {
             Err(error) => format!("{} {error} {:?}", error.code(), error.hint()),
         };
         tells_nothing(query, &outcome);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_is_not_there_takes_no_place_in_a_search() {
+    let (_folder, engine_with) = engine().await;
+    let (_other_folder, engine_without) = engine().await;
+    for (engine, statements) in [
+        (&engine_with, SETUP.as_slice()),
+        // Without what is hidden.
+        (&engine_without, [SETUP[0], SETUP[2], SETUP[4]].as_slice()),
+    ] {
+        let admin = engine.session(Principal::new("root", Role::Admin), Limits::default());
+        for statement in statements {
+            rows(&admin, statement).await.unwrap();
+        }
+    }
+    let caller = Principal::new("zoe", Role::Read).with_databases(["pub"]);
+    for query in ["pub", "view direct", "above", "plain", "open"] {
+        let request = SearchRequest { query: query.to_owned(), database: None, limit: 10 };
+        let mut told = Vec::new();
+        for engine in [&engine_with, &engine_without] {
+            let hits = engine.catalog().search().tables(&caller, &request).await.unwrap();
+            told.push(hits.iter().map(|hit| format!("{} {}", hit.table.name, hit.score)).collect::<Vec<_>>());
+        }
+        assert_eq!(told[0], told[1], "{query}");
     }
 }
 

@@ -3,7 +3,8 @@
 //! An entry overrides what Lance holds of its object, so that a comment or a drop is seen at once. The tail never
 //! exceeds [`MAX_ENTRIES`]; what does not fit stays in `querent_pending_objects` and is loaded when there is room.
 //!
-//! Invariant: no search and no change iterates over all entries, except for the vectors that a search compares.
+//! Invariant: no search and no change iterates over all entries, except for the vectors that a search compares, and for a caller
+//! from whom some are hidden, whose statistics are those of the others.
 
 mod postings;
 mod vectors;
@@ -293,9 +294,11 @@ mod tests {
 
     impl Walked {
         fn bm25(&self, tokens: &[String], mut stats: CorpusStats, filter: &SearchFilter) -> Vec<Scored> {
+            let counts = |id: i64, plain: &Plain| !filter.is_bound || filter.admits(id, plain.database_id);
             let documents: Vec<(i64, i64, Document)> = self
                 .0
                 .iter()
+                .filter(|(id, plain)| counts(**id, plain))
                 .filter_map(|(id, plain)| Some((*id, plain.database_id, document(plain.text.as_deref()?))))
                 .collect();
             for (_, _, document) in &documents {
@@ -351,7 +354,8 @@ mod tests {
     fn assert_same_answers(tail: &Tail, walked: &Walked, numbers: &mut Numbers) {
         let vector = numbers.vector();
         let some = VisibleObjects { only: Some(vec![1, 2]), objects: vec![3], ..VisibleObjects::default() };
-        for filter in [SearchFilter::default(), SearchFilter::visible(some)] {
+        let bound = SearchFilter { is_bound: true, ..SearchFilter::visible(some.clone()) };
+        for filter in [SearchFilter::default(), SearchFilter::visible(some), bound] {
             for question in QUESTIONS {
                 let tokens: Vec<String> = question.iter().map(|token| token.to_string()).collect();
                 let mut of_lance = CorpusStats::default();

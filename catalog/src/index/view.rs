@@ -39,6 +39,8 @@ const PROBED_PERCENT: usize = 20;
 const MIN_PROBES: usize = 48;
 /// How many of the best rows by the vector index, which compares quantised vectors, are compared exactly.
 const REFINED: usize = 48;
+/// The most rows with a word that are counted for a caller from whom some are hidden: a word of more tells little.
+const MAX_COUNTED: usize = 10_000;
 
 /// Rows of a view by address that searches leave out.
 pub(super) type HiddenRows = RowAddrTreeMap;
@@ -380,17 +382,60 @@ impl IndexView {
         Ok(same.collect())
     }
 
-    /// The corpus statistics of a question's tokens.
-    pub(super) async fn corpus_stats(&self, tokens: &[String]) -> Result<CorpusStats> {
+    /// The corpus statistics of a question's tokens; of the admitted rows where the caller may not know of the others.
+    pub(super) async fn corpus_stats(
+        &self,
+        tokens: &[String],
+        filter: &SearchFilter,
+        hidden: &HiddenRows,
+    ) -> Result<CorpusStats> {
         let mut stats = CorpusStats::default();
+        let mut of_all = (0_u64, 0_usize);
+        let mask = filter.is_bound.then(|| Arc::new(self.mask(filter, hidden)));
         for index in &self.texts {
-            if let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() {
-                let (total_tokens, documents, counts) = guarded(index.bm25_stats_for_terms(tokens, None)).await?;
-                stats.add_segment(total_tokens, documents, tokens, &counts);
+            let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
+            let (total_tokens, documents, counts) = guarded(index.bm25_stats_for_terms(tokens, None)).await?;
+            of_all = (of_all.0 + total_tokens, of_all.1 + documents);
+            match &mask {
+                None => stats.add_segment(total_tokens, documents, tokens, &counts),
+                Some(mask) => {
+                    for (token, most) in tokens.iter().zip(counts) {
+                        let count = match most {
+                            0 => 0,
+                            most => guarded(admitted_with_token(index, token, mask, most.min(MAX_COUNTED))).await?,
+                        };
+                        stats.add_segment(0, 0, std::slice::from_ref(token), &[count]);
+                    }
+                }
             }
+        }
+        if let Some(mask) = &mask {
+            let addresses = self.fragments.iter().flat_map(|fragment| {
+                let rows = (0_u32..).zip(&fragment.object_ids).filter(|(_, object)| **object != 0);
+                rows.map(move |(offset, _)| fragment.address(offset))
+            });
+            let admitted = addresses.filter(|address| mask.selected(*address)).count();
+            // Lengths are not kept by row; the average of all says nothing of one.
+            let average = of_all.0 / (of_all.1.max(1) as u64);
+            stats.add_segment(average * admitted as u64, admitted, &[], &[]);
         }
         Ok(stats)
     }
+}
+
+/// Returns how many admitted rows have a token, counted up to `most`.
+async fn admitted_with_token(
+    index: &InvertedIndex,
+    token: &str,
+    mask: &Arc<RowAddrMask>,
+    most: usize,
+) -> lance::Result<usize> {
+    let tokens = Arc::new(Tokens::new(vec![token.to_owned()], DocType::Text));
+    let params = Arc::new(FtsSearchParams::new().with_limit(Some(most)));
+    let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::clone(mask)));
+    let metrics = Arc::new(NoOpMetricsCollector);
+    let (addresses, _) = index.bm25_search(tokens, params, Operator::Or, admitted, metrics, None).await?;
+    Ok(addresses.len())
 }
 
 /// A search of one vector index.

@@ -2,20 +2,24 @@
 //! column text is ranked once however many columns share it; a name that many tables share boosts none of them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::fuse::{Boost, rank_weight};
 use crate::error::Result;
-use crate::index::{IndexPart, Scored, SearchFilter};
+use crate::index::{IndexPart, SearchFilter};
 use crate::model::FoundBy;
 use crate::policy::Rights;
 use crate::principal::Principal;
 use crate::store::column_names::ColumnMatch;
 use crate::store::objects::object_name;
-use crate::store::pending::names_of_column_texts;
-use crate::store::{self, SnapshotView, VisibleObjects, name_key};
+use crate::store::pending::named_column_texts;
+use crate::store::search_text::column_text;
+use crate::store::{self, SnapshotView, VisibleObjects, name_key, table_infos};
 
 /// Column texts from each ranking.
 const DEPTH: usize = 40;
+/// Those that are looked at for a caller who does not know all columns.
+const DEPTH_OF_BOUND: usize = 4 * DEPTH;
 /// Column names that are looked up.
 const MAX_NAMES: usize = 24;
 /// The most tables of one column name; more have only the name in common.
@@ -25,27 +29,61 @@ const FIRST_RANKS: f32 = 0.25;
 /// The most columns that boost one table.
 const MAX_COLUMNS: usize = 2;
 
-/// The ids of the column texts that fit the question best, best first.
-pub(super) async fn ranked_texts(columns: &IndexPart, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
+/// Column texts that fit a question, best first, by each ranking.
+#[derive(Debug, Default)]
+pub(super) struct RankedTexts([Vec<i64>; 2]);
+
+/// Ranks the column texts that fit the question best, by words and by meaning; more where `is_bound`, since the caller then knows
+/// only some of them.
+pub(super) async fn ranked_texts(
+    columns: &IndexPart,
+    text: &str,
+    vector: Option<&[f32]>,
+    is_bound: bool,
+) -> RankedTexts {
     let all = SearchFilter::default();
+    let depth = if is_bound { DEPTH_OF_BOUND } else { DEPTH };
     let by_meaning = async {
         match vector {
-            Some(vector) => columns.nearest(vector, DEPTH, &all).await,
+            Some(vector) => columns.nearest(vector, depth, &all).await,
             None => Vec::new(),
         }
     };
-    let (bm25, dense) = futures::join!(columns.bm25(text, DEPTH, &all), by_meaning);
+    let (bm25, dense) = futures::join!(columns.bm25(text, depth, &all), by_meaning);
+    RankedTexts([bm25, dense].map(|ranking| ranking.into_iter().map(|scored| scored.object_id).collect()))
+}
+
+/// Returns the names of the columns with those texts, the best first. `is_known` says whether a column with a name and a text is
+/// there for the caller: others take no place.
+fn ranked_names(
+    view: &SnapshotView<'_>,
+    texts: &RankedTexts,
+    mut is_known: impl FnMut(&str, &str) -> Result<bool>,
+) -> Result<Vec<String>> {
     let mut scores: HashMap<i64, f32> = HashMap::new();
-    let mut add = |ranking: &[Scored]| {
-        for (rank, scored) in ranking.iter().enumerate() {
-            *scores.entry(scored.object_id).or_default() += rank_weight(rank);
+    let mut names: HashMap<i64, Option<String>> = HashMap::new();
+    for ranking in &texts.0 {
+        let mut rank = 0;
+        for (id, named) in ranking.iter().zip(named_column_texts(view.connection, ranking)?) {
+            if rank == DEPTH {
+                break;
+            }
+            let name = match names.entry(*id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(match named {
+                    Some((name, text)) if is_known(&name, &text)? => Some(name),
+                    _ => None,
+                }),
+            };
+            if name.is_some() {
+                *scores.entry(*id).or_default() += rank_weight(rank);
+                rank += 1;
+            }
         }
-    };
-    add(&bm25);
-    add(&dense);
+    }
     let mut ranked: Vec<(i64, f32)> = scores.into_iter().collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    ranked.into_iter().map(|(id, _)| id).take(DEPTH).collect()
+    Ok(ranked.into_iter().take(DEPTH).filter_map(|(id, _)| names.remove(&id).flatten()).collect())
 }
 
 /// The boosts by the columns of those texts, for tables that the caller may find, by columns that it sees.
@@ -53,11 +91,13 @@ pub(super) fn find(
     view: &SnapshotView<'_>,
     who: &Principal,
     visible: &VisibleObjects,
-    texts: &[i64],
+    texts: &RankedTexts,
+    is_bound: bool,
 ) -> Result<Vec<Boost>> {
     let rights = view.rights(who);
+    let ranked = ranked_names(view, texts, |name, text| Ok(!is_bound || has_column(view, who, visible, name, text)?))?;
     let mut names: Vec<String> = Vec::new();
-    for name in names_of_column_texts(view.connection, texts)?.into_iter().flatten() {
+    for name in ranked {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
             names.push(name);
         }
@@ -79,6 +119,21 @@ pub(super) fn find(
         }
     }
     Ok(boosts)
+}
+
+/// Returns whether one of the columns of a name that the caller sees has the text: hidden ones may share its name.
+fn has_column(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    visible: &VisibleObjects,
+    name: &str,
+    text: &str,
+) -> Result<bool> {
+    let found = store::column_names::find(view, visible, &[name.to_owned()], MAX_TABLES + 1)?;
+    let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();
+    let infos = table_infos(view, who, &tables)?;
+    let mut columns = infos.iter().flatten().flat_map(|info| &info.columns);
+    Ok(columns.any(|column| column.name == name && column_text(column) == text))
 }
 
 fn is_known_column(view: &SnapshotView<'_>, rights: Rights<'_>, column: &ColumnMatch) -> Result<bool> {

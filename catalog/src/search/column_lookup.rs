@@ -35,7 +35,7 @@ pub struct ColumnHit {
 pub struct ColumnSearch {
     /// Columns of the same spelling first (ignoring case), then those of the same words.
     pub hits: Vec<ColumnHit>,
-    /// The spellings that were looked up, among all columns that the caller may see.
+    /// The spelling that was asked for, and the others of columns that the caller may see.
     pub spellings: Vec<String>,
     /// Whether there are more than the limit.
     pub is_truncated: bool,
@@ -62,12 +62,13 @@ impl CatalogSearch<'_> {
                         spellings.push(alike);
                     }
                 }
-                let mut found = column_names::find(view, &visible, &spellings, limit + 1)?;
-                let is_truncated = found.len() > limit;
-                found.truncate(limit);
+                // Of some tables the caller sees a part of the columns: the others take no place among the hits.
+                let hidden = visible.in_part.len().saturating_mul(spellings.len());
+                let most = limit.saturating_add(1).saturating_add(hidden);
+                let found = column_names::find(view, &visible, &spellings, most)?;
                 let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();
                 let infos = table_infos(view, &who, &tables)?;
-                let hits = found.into_iter().zip(infos).filter_map(|(found, info)| {
+                let known = found.into_iter().zip(infos).filter_map(|(found, info)| {
                     let info = info?;
                     let column = info.columns.iter().find(|column| column.name == found.column)?;
                     Some(ColumnHit {
@@ -77,7 +78,14 @@ impl CatalogSearch<'_> {
                         table: info.name,
                     })
                 });
-                Ok(ColumnSearch { hits: hits.collect(), spellings, is_truncated })
+                let mut hits: Vec<ColumnHit> = known.collect();
+                // A spelling of hidden columns only is not there.
+                let is_known = |spelling: &String| hits.iter().any(|hit| name_key(&hit.column) == name_key(spelling));
+                let others: Vec<String> = spellings.split_off(1).into_iter().filter(is_known).collect();
+                spellings.extend(others);
+                let is_truncated = hits.len() > limit;
+                hits.truncate(limit);
+                Ok(ColumnSearch { hits, spellings, is_truncated })
             })
             .await
     }

@@ -5,7 +5,7 @@
 //! only breaks ties, since full text has weighed the word already: ranked equally with the other two, names took
 //! "all gold tables in the first 10" on Spider dev (even half, 876 tables) from 92 % to 88 %.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::index::Scored;
 use crate::model::FoundBy;
@@ -29,6 +29,27 @@ pub(super) struct Rankings {
     pub(super) dense: Vec<Scored>,
     /// Boosts of tables.
     pub(super) boosts: Vec<Boost>,
+}
+
+impl Rankings {
+    /// Returns every table of any of them.
+    pub(super) fn tables(&self) -> BTreeSet<i64> {
+        let named = self.exact.iter().chain(&self.named).copied();
+        let ranked = self.bm25.iter().chain(&self.dense).map(|scored| scored.object_id);
+        named.chain(ranked).chain(self.boosts.iter().map(|boost| boost.object_id)).collect()
+    }
+
+    /// Leaves out all but some tables, which move up, and of the rankings what is below a depth.
+    pub(super) fn keep(&mut self, known: &BTreeSet<i64>, depth: usize) {
+        for names in [&mut self.exact, &mut self.named] {
+            names.retain(|id| known.contains(id));
+        }
+        for ranking in [&mut self.bm25, &mut self.dense] {
+            ranking.retain(|scored| known.contains(&scored.object_id));
+            ranking.truncate(depth);
+        }
+        self.boosts.retain(|boost| known.contains(&boost.object_id));
+    }
 }
 
 /// A boost for a table besides the rankings.

@@ -2,10 +2,11 @@
 //! of its plan would tell what is hidden: for such a reader it is not there. This is decided where objects are loaded and
 //! listed, so that no door can forget it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use super::objects;
 use super::relations::{RelationLoader, StoredRelation};
+use super::{SnapshotView, objects};
 use crate::error::Result;
 use crate::model::{SYSTEM_DATABASE, TableKind, TableName, TableSource};
 use crate::principal::{DatabaseScope, Principal};
@@ -57,6 +58,19 @@ pub(crate) fn may_know_id(loader: &RelationLoader<'_>, who: &Principal, id: i64,
         return Ok(true);
     }
     loader.load(id)?.map_or(Ok(false), |relation| may_know(loader, who, &relation))
+}
+
+/// Returns those of some objects that `who` may know.
+pub(crate) fn known_of(view: &SnapshotView<'_>, who: &Principal, ids: BTreeSet<i64>) -> Result<BTreeSet<i64>> {
+    let loader = RelationLoader::for_view(view);
+    let mut known = BTreeSet::new();
+    for id in ids {
+        let found = objects::object_name(view.connection, id)?;
+        if found.map_or(Ok(false), |(_, kind)| may_know_id(&loader, who, id, kind))? {
+            known.insert(id);
+        }
+    }
+    Ok(known)
 }
 
 fn is_unbound(loader: &RelationLoader<'_>, who: &Principal) -> bool {

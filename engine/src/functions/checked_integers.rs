@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray}
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, UInt64Type};
 use datafusion::common::ScalarValue;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -19,7 +19,8 @@ use datafusion::logical_expr::{
 use super::definition::{invalid, unfit};
 use crate::type_names::sql_name;
 
-/// The functions that compute `a + b`, `a - b` and `a * b` within BIGINT or UBIGINT.
+/// The functions that compute `a + b`, `a - b` and `a * b` within BIGINT or UBIGINT, and of more arguments from the left to the
+/// right: `a + b + c`.
 pub(crate) const CHECKED_ADD: &str = "checked_add";
 pub(crate) const CHECKED_SUBTRACT: &str = "checked_subtract";
 pub(crate) const CHECKED_MULTIPLY: &str = "checked_multiply";
@@ -87,6 +88,28 @@ impl CheckedOperation {
         Arc::new(ScalarUDF::new_from_impl(Self { operation, signature }))
     }
 
+    fn unfit(&self) -> DataFusionError {
+        unfit(format!("{} takes two integers, or more", self.name()))
+    }
+
+    fn of_two(&self, sides: &[ColumnarValue; 2], result: &DataType) -> Result<ColumnarValue> {
+        // The operation is a constant in each loop.
+        match (result, self.operation) {
+            (DataType::UInt64, operation) => {
+                self.computed::<UInt64Type>(sides, |left, right| operation.of_unsigned(left, right))
+            }
+            (_, Operation::Add) => {
+                self.computed::<Int64Type>(sides, |left, right| Operation::Add.of_signed(left, right))
+            }
+            (_, Operation::Subtract) => {
+                self.computed::<Int64Type>(sides, |left, right| Operation::Subtract.of_signed(left, right))
+            }
+            (_, Operation::Multiply) => {
+                self.computed::<Int64Type>(sides, |left, right| Operation::Multiply.of_signed(left, right))
+            }
+        }
+    }
+
     fn computed<T: ArrowPrimitiveType>(
         &self,
         args: &[ColumnarValue; 2],
@@ -136,7 +159,7 @@ impl CheckedOperation {
 }
 
 /// Returns the error of a result that its type has no place for.
-pub(super) fn out_of_range(data_type: &DataType, computed: &str) -> datafusion::error::DataFusionError {
+pub(super) fn out_of_range(data_type: &DataType, computed: &str) -> DataFusionError {
     invalid(format!(
         "{computed} is out of the range of {}; compute it with CAST(... AS DECIMAL(38, 0)) or CAST(... AS DOUBLE)",
         sql_name(data_type)
@@ -192,11 +215,12 @@ impl ScalarUDFImpl for CheckedOperation {
 
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         match arg_types {
-            [left, right] if left.is_unsigned_integer() && right.is_unsigned_integer() => Ok(vec![DataType::UInt64; 2]),
-            [left, right] if [left, right].iter().all(|side| side.is_integer() || side.is_null()) => {
-                Ok(vec![DataType::Int64; 2])
+            [] | [_] => Err(self.unfit()),
+            sides if sides.iter().all(DataType::is_unsigned_integer) => Ok(vec![DataType::UInt64; sides.len()]),
+            sides if sides.iter().all(|side| side.is_integer() || side.is_null()) => {
+                Ok(vec![DataType::Int64; sides.len()])
             }
-            _ => Err(unfit(format!("{} takes two integers", self.name()))),
+            _ => Err(self.unfit()),
         }
     }
 
@@ -214,30 +238,22 @@ impl ScalarUDFImpl for CheckedOperation {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let sides = <[ColumnarValue; 2]>::try_from(args.args);
-        let sides = sides.map_err(|_| unfit(format!("{} takes two integers", self.name())))?;
-        // The operation is a constant in each loop.
-        match (args.return_field.data_type(), self.operation) {
-            (DataType::UInt64, operation) => {
-                self.computed::<UInt64Type>(&sides, |left, right| operation.of_unsigned(left, right))
-            }
-            (_, Operation::Add) => {
-                self.computed::<Int64Type>(&sides, |left, right| Operation::Add.of_signed(left, right))
-            }
-            (_, Operation::Subtract) => {
-                self.computed::<Int64Type>(&sides, |left, right| Operation::Subtract.of_signed(left, right))
-            }
-            (_, Operation::Multiply) => {
-                self.computed::<Int64Type>(&sides, |left, right| Operation::Multiply.of_signed(left, right))
-            }
+        let ScalarFunctionArgs { args: sides, return_field, .. } = args;
+        let mut sides = sides.into_iter();
+        let mut result = sides.next().ok_or_else(|| self.unfit())?;
+        for side in sides {
+            result = self.of_two(&[result, side], return_field.data_type())?;
         }
+        Ok(result)
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
-        Ok(match (self.operation, inputs) {
-            (Operation::Add, [left, right]) => left.sort_properties.add(&right.sort_properties),
-            (Operation::Subtract, [left, right]) => left.sort_properties.sub(&right.sort_properties),
-            _ => SortProperties::Unordered,
+        let [first, others @ ..] = inputs else { return Ok(SortProperties::Unordered) };
+        let others = others.iter().map(|input| &input.sort_properties);
+        Ok(match self.operation {
+            Operation::Add => others.fold(first.sort_properties, |left, right| left.add(right)),
+            Operation::Subtract => others.fold(first.sort_properties, |left, right| left.sub(right)),
+            Operation::Multiply => SortProperties::Unordered,
         })
     }
 }
@@ -245,6 +261,7 @@ impl ScalarUDFImpl for CheckedOperation {
 #[cfg(test)]
 mod tests {
     use arrow::array::{Int64Array, UInt64Array};
+    use datafusion::common::config::ConfigOptions;
 
     use super::*;
 
@@ -286,6 +303,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn more_arguments_are_computed_from_the_left() {
+        let of = |operation| CheckedOperation { operation, signature: Signature::user_defined(Volatility::Immutable) };
+        let computed_of = |operation, sides: Vec<ColumnarValue>| {
+            let field: FieldRef = Arc::new(Field::new("x", DataType::Int64, true));
+            of(operation).invoke_with_args(ScalarFunctionArgs {
+                arg_fields: vec![Arc::clone(&field); sides.len()],
+                args: sides,
+                number_rows: 2,
+                return_field: field,
+                config_options: Arc::new(ConfigOptions::default()),
+            })
+        };
+        let found = computed_of(Operation::Subtract, vec![signed(vec![Some(9), None]), one(2), one(3)]).unwrap();
+        let ColumnarValue::Array(found) = found else { panic!("an array") };
+        assert_eq!(found.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(4), None]));
+        // As the operators do, also where the whole would be in range.
+        assert!(computed_of(Operation::Add, vec![one(i64::MAX), one(1), one(-1)]).is_err());
+        assert!(of(Operation::Add).coerce_types(&[DataType::Int64]).is_err());
+        let mixed = [DataType::UInt8, DataType::UInt64, DataType::Int8];
+        assert_eq!(of(Operation::Add).coerce_types(&mixed).unwrap(), vec![DataType::Int64; 3]);
     }
 
     #[test]

@@ -112,10 +112,6 @@ pub(super) fn call_within(
     Ok(made)
 }
 
-fn check_current() -> Result<()> {
-    QueryUsage::current().map_or(Ok(()), |usage| usage.check())
-}
-
 /// Returns the nodes of an expression, counted up to [`COUNTED_NODES`].
 fn count_nodes(expr: &Expr) -> usize {
     let mut nodes = 0;
@@ -183,12 +179,12 @@ fn governed_simplified(expr: Expr) -> Result<Expr> {
 impl FunctionOverride for CallBounds {
     fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         // The planner asks for the types of nested calls again and again.
-        check_current()?;
+        QueryUsage::check_current()?;
         inner.return_field_from_args(args)
     }
 
     fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        check_current()?;
+        QueryUsage::check_current()?;
         let before: usize = args.iter().map(count_nodes).sum();
         Ok(match inner.simplify(args, info)? {
             ExprSimplifyResult::Simplified(expr) => {

@@ -120,10 +120,6 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 
-fn check() -> Result<()> {
-    QueryUsage::current().map_or(Ok(()), |usage| usage.check())
-}
-
 /// Asks for the statement's order below the node that computes its scalar subqueries. DataFusion 54 looks for a sort below nodes
 /// of one input only, and takes one that it does not find away.
 #[derive(Debug)]
@@ -202,7 +198,7 @@ impl OptimizerRule for WatchedRule {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        check()?;
+        QueryUsage::check_current()?;
         self.inner.rewrite(plan, config)
     }
 }
@@ -214,7 +210,7 @@ struct WatchedPhysicalRule {
 
 impl PhysicalOptimizerRule for WatchedPhysicalRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        check()?;
+        QueryUsage::check_current()?;
         self.inner.optimize(plan, config)
     }
 
@@ -223,7 +219,7 @@ impl PhysicalOptimizerRule for WatchedPhysicalRule {
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        check()?;
+        QueryUsage::check_current()?;
         self.inner.optimize_with_context(plan, context)
     }
 

@@ -20,6 +20,10 @@ const MAX_GROUPING_SETS: usize = 4_096;
 /// the query around it. Subqueries of two operators may be fourteen levels deep.
 const MAX_CHECKED_OPERATORS: usize = 100_000;
 
+/// The most calls within calls, along the first argument of each. DataFusion makes the name of each whenever it asks for the type of
+/// one, so that planning takes the third power of their number.
+const MAX_NESTED_CALLS: usize = 128;
+
 enum PlanPart<'p> {
     Of(&'p LogicalPlan),
     /// Of a subquery, with how many levels it is deep.
@@ -44,6 +48,32 @@ pub(crate) fn check_plan_size(plan: &LogicalPlan) -> Result<(), EngineError> {
         }
     }
     Ok(())
+}
+
+/// Returns an error where an expression is a chain of calls that is too long to plan, such as an operator of JSON in a row. Errors:
+/// `sql_plan_error`.
+pub(crate) fn check_nested_calls(expr: &Expr) -> Result<(), EngineError> {
+    if !matches!(expr, Expr::ScalarFunction(_)) {
+        return Ok(());
+    }
+    let (mut calls, mut inner) = (0, expr);
+    loop {
+        inner = match inner {
+            Expr::ScalarFunction(call) => {
+                calls += 1;
+                let Some(first) = call.args.first() else { return Ok(()) };
+                first
+            }
+            Expr::Alias(alias) => &alias.expr,
+            Expr::Cast(cast) => &cast.expr,
+            Expr::TryCast(cast) => &cast.expr,
+            Expr::BinaryExpr(binary) => &binary.left,
+            _ => return Ok(()),
+        };
+        if calls > MAX_NESTED_CALLS {
+            return Err(EngineError::too_deep());
+        }
+    }
 }
 
 #[derive(Default)]

@@ -168,6 +168,11 @@ impl QueryUsage {
         self.pools.lock().push(Arc::downgrade(pool));
     }
 
+    /// Returns an error once the query of this thread has to end, as [`QueryUsage::check`]; nothing where it works for none.
+    pub(crate) fn check_current() -> Result<()> {
+        Self::current().map_or(Ok(()), |usage| usage.check())
+    }
+
     /// Returns an error once the query has to end. Errors: `wall_clock_exceeded`, `memory_exceeded`.
     pub(crate) fn check(&self) -> Result<()> {
         self.interrupt.check()

@@ -27,6 +27,7 @@ use super::outer_aggregates::refuse_outer_aggregates;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
 use crate::identifiers::same_name;
+use crate::limits::{QueryUsage, check_plan_size};
 
 /// The most corrections of one statement.
 const MAX_CORRECTIONS: usize = 200;
@@ -50,8 +51,10 @@ pub(super) fn plan_expanded<S: ContextProvider>(
 ) -> Result<LogicalPlan> {
     let mut applied = Vec::new();
     loop {
+        QueryUsage::check_current()?;
         let error = match plan_exactly(scope, statement.clone(), parameters) {
             Ok(plan) => {
+                check_plan_size(&plan)?;
                 if sorts_by_missing(&plan)? && column_scopes::rebind(scope, &mut statement, &Doubt::Any)? {
                     continue;
                 }

@@ -29,6 +29,8 @@ pub(super) use table::{is_aggregate, is_aggregate_form};
 
 /// The most nodes of arguments that a form may repeat: nested calls double them each time.
 const MAX_REPEATED_NODES: usize = 2_000;
+/// The most nodes that an argument makes which is repeated for each item of a list.
+const MAX_LISTED_NODES: usize = 20_000;
 
 /// A function, written out: `$1`, `$2`, ... are its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -236,10 +238,19 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
             | "json_keys"
             | "json_array_length",
             Some([json, Expr::Array(paths)]),
-        ) => Some(call(
-            "make_array",
-            paths.elem.iter().map(|path| call(name, vec![json.clone(), path.clone()])).collect(),
-        )),
+        ) => {
+            let nodes = count_nodes(std::slice::from_ref(json)).saturating_mul(paths.elem.len());
+            if nodes > MAX_LISTED_NODES {
+                let message = format!(
+                    "{name} of a list reads its JSON once for each of the {} paths, and this is too long for so many; \
+                     ask for fewer paths at a time, or keep the JSON in a table",
+                    paths.elem.len()
+                );
+                return Err(EngineError::Plan { message });
+            }
+            let each = paths.elem.iter().map(|path| call(name, vec![json.clone(), path.clone()]));
+            Some(call("make_array", each.collect()))
+        }
         ("date_part" | "datepart", Some([Expr::Array(Array { elem, .. }), time])) => {
             let mut fields = Vec::new();
             for part in elem {

@@ -130,7 +130,14 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
         false => Expr::Cast(Cast::new(Box::new(expr), result.clone())),
     };
     let (left, right) = (as_result(left, &left_type), as_result(right, &right_type));
-    Ok(Transformed::yes(own_call(name, vec![left, right])?))
+    Ok(Transformed::yes(match left {
+        // A chain of one operator is one call.
+        Expr::ScalarFunction(mut call) if call.name() == name => {
+            call.args.push(right);
+            Expr::ScalarFunction(call)
+        }
+        left => own_call(name, vec![left, right])?,
+    }))
 }
 
 /// A number and its negative are of one type; only the least one has none.

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, Query, TableFactor, TableWithJoins, Visit, VisitMut,
-    Visitor, VisitorMut,
+    DollarQuotedString, Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, Query, TableFactor, TableWithJoins,
+    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use querent_catalog::CatalogError;
 
@@ -204,13 +204,26 @@ pub(super) fn any_own_expr(expr: &Expr, holds: impl FnMut(&Expr) -> bool) -> boo
     expr.visit(&mut OwnFinder { holds, depth: 0 }).is_break()
 }
 
-/// Returns how many nodes expressions have.
+/// Returns how many nodes expressions have; a long text counts as many.
 pub(super) fn count_nodes(exprs: &[Expr]) -> usize {
+    /// So many bytes of a text weigh as much as an expression.
+    const TEXT_BYTES_OF_NODE: usize = 2_048;
     struct NodeCount(usize);
     impl Visitor for NodeCount {
         type Break = ();
         fn pre_visit_expr(&mut self, _expr: &Expr) -> ControlFlow<()> {
             self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            if let Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text)
+            | Value::DollarQuotedString(DollarQuotedString { value: text, .. }) = &value.value
+            {
+                self.0 += text.len() / TEXT_BYTES_OF_NODE;
+            }
             ControlFlow::Continue(())
         }
     }

@@ -52,6 +52,7 @@ use super::uuid_comparisons::with_compared_uuids;
 use super::value_casts::{ARROW_CASTS, may_convert, with_bytes, with_conversion, with_normal_form};
 use super::volatile_filters::with_chosen_rows;
 use crate::functions::{WITHOUT_OFFSET, converted, without_offset};
+use crate::limits::{QueryUsage, check_nested_calls};
 
 /// The functions that give one of their arguments.
 const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
@@ -74,6 +75,8 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
             let settle = |expr: Expr, is_compared: bool| -> Result<Transformed<Expr>> {
                 let name = names.save(&expr);
                 let settled = expr.transform_up(|expr| {
+                    // Types are asked for at each step, which takes long where expressions are.
+                    QueryUsage::check_current()?;
                     let settled = settled(expr, &schema)?.transform_data(|expr| with_lists(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_unknown_lists(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
@@ -87,7 +90,9 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(with_plain_tables)?;
                     let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
-                    settled.transform_data(|expr| with_plain_operands(expr, &schema))
+                    let settled = settled.transform_data(|expr| with_plain_operands(expr, &schema))?;
+                    check_nested_calls(&settled.data)?;
+                    Ok(settled)
                 })?;
                 let settled = match is_compared {
                     true => settled.transform_data(|expr| with_plain_result(expr, is_grouped, &schema))?,

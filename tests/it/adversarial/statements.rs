@@ -398,6 +398,17 @@ fn planning() -> Vec<Attack> {
             "a long chain over a query",
             format!("SELECT length({}) FROM (SELECT 'xy' AS x)", vec!["x"; 990].join("||")),
         ),
+        sql("a chain of sums", format!("SELECT {} FROM generate_series(1, 3) AS t(x)", vec!["x"; 990].join("+"))),
+        sql("a chain of changing signs", format!("SELECT x{} FROM generate_series(1, 3) AS t(x)", "+x-x".repeat(240))),
+        sql("a chain of arrows", format!("SELECT x{} FROM (SELECT '{{}}' AS x)", "->'a'".repeat(900))),
+        sql("JSON of many paths", {
+            let paths = vec!["'$[0]'"; 2_000].join(",");
+            format!("SELECT json_extract('[{}]', [{paths}])", vec!["1"; 300_000].join(","))
+        }),
+        sql("the fields of a wide structure", {
+            let fields: Vec<String> = (0..5_000).map(|field| format!("a{field} := {field}")).collect();
+            format!("SELECT unnest(struct_pack({}))", fields.join(", "))
+        }),
         sql("many casts", format!("SELECT 1{}", "::INT::BIGINT".repeat(20_000))),
         sql("many WITH queries", {
             let queries: Vec<String> = (0..5_000).map(|query| format!("c{query} AS (SELECT {query} AS x)")).collect();
@@ -424,6 +435,9 @@ fn of_kql() -> Vec<Attack> {
             "KQL sets of long arrays",
             "print s = range(1, 1000000) | extend p = set_intersect(s, s), q = set_union(s, s), d = set_difference(s, s)",
         ),
+        kql("KQL a long constant, named often", {
+            format!("let b = '{}'; print {}", "x".repeat(1 << 20), vec!["strlen(b)"; 1_500].join(", "))
+        }),
         kql("KQL repeat", "print array_length(repeat(range(1, 100), 800000))"),
         kql("KQL array_shift_left", "print array_length(array_shift_left(range(1, 1000000), 1000000, range(1, 1000)))"),
         kql(

@@ -93,11 +93,15 @@ impl Postings {
     }
 
     /// What a ranking by a question's distinct tokens needs of the current documents; those that the filter leaves out
-    /// still count in the statistics.
+    /// still count in the statistics, unless the caller may not know of them.
     pub(super) fn matching(&self, tokens: &[String], filter: &SearchFilter) -> Matching {
+        let (documents, total_length) = match filter.is_bound {
+            true => self.admitted(filter),
+            false => (self.documents.len() - self.free.len(), self.total_length),
+        };
         let mut matching = Matching {
-            total_length: self.total_length,
-            documents: self.documents.len() - self.free.len(),
+            total_length,
+            documents,
             documents_with_token: vec![0; tokens.len()],
             found: Vec::new(),
             occurrences: Vec::new(),
@@ -105,12 +109,17 @@ impl Postings {
         let mut positions: Vec<Option<u32>> = vec![None; self.documents.len()];
         for (token, word) in tokens.iter().enumerate() {
             let Some(list) = self.lists.get(word.as_str()) else { continue };
-            matching.documents_with_token[token] = list.len();
+            if !filter.is_bound {
+                matching.documents_with_token[token] = list.len();
+            }
             for posting in list {
                 let place = posting.place as usize;
                 let Some(document) = self.documents[place].as_ref() else { continue };
                 if !filter.admits(document.object_id, document.database_id) {
                     continue;
+                }
+                if filter.is_bound {
+                    matching.documents_with_token[token] += 1;
                 }
                 let position = *positions[place].get_or_insert_with(|| {
                     matching.found.push(MatchedDocument { object_id: document.object_id, length: document.length });
@@ -120,6 +129,13 @@ impl Postings {
             }
         }
         matching
+    }
+
+    /// Returns how many documents a filter admits, and how long they are together.
+    fn admitted(&self, filter: &SearchFilter) -> (usize, u64) {
+        let admitted =
+            self.documents.iter().flatten().filter(|document| filter.admits(document.object_id, document.database_id));
+        admitted.fold((0, 0), |(count, length), document| (count + 1, length + u64::from(document.length)))
     }
 }
 

@@ -16,6 +16,9 @@ use crate::functions;
 use crate::span::Span;
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
+/// So many bytes of a constant weigh as much as an expression: a variable is copied to each place that names it.
+const CONSTANT_BYTES_OF_NODE: usize = 512;
+
 /// Returns the null of a type; for strings, the empty string.
 pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
     match kql_type {
@@ -68,10 +71,14 @@ impl Binder<'_> {
             Literal::Long(value) => Typed::new(lit(*value), KqlType::Long),
             Literal::Real(value) => Typed::new(lit(*value), KqlType::Real),
             Literal::Timespan(ticks) => Typed::new(lit(*ticks), KqlType::TimeSpan),
-            Literal::String(text) => Typed::text(text.clone()),
+            Literal::String(text) => {
+                self.spend(text.len() / CONSTANT_BYTES_OF_NODE, span)?;
+                Typed::text(text.clone())
+            }
             Literal::Typed { scalar_type, text } => self.typed_literal(*scalar_type, text, span)?,
             Literal::Dynamic(json) => {
                 let text = self.json_text(json)?;
+                self.spend(text.len() / CONSTANT_BYTES_OF_NODE, span)?;
                 let value = if text == "null" { None } else { Some(text) };
                 Typed::new(lit(ScalarValue::Utf8(value)), KqlType::Dynamic)
             }

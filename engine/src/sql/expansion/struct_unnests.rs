@@ -3,12 +3,16 @@
 
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, Value, ValueWithSpan,
 };
 
 use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::{call, text};
+use crate::sql::syntax::count_nodes;
+
+/// The most nodes that the fields of a struct of a list are written out as: each has the list.
+const MAX_NODES: usize = 100_000;
 
 /// Writes out the fields of structs that are written as such, or are columns.
 pub(super) fn write_out_struct_unnests<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) {
@@ -71,6 +75,44 @@ fn first_element(list: &Expr) -> Option<&Expr> {
     }
 }
 
+/// Returns the fields of a struct that a call makes of names and values; `None` for other calls.
+fn named_values(function: &Function) -> Option<Vec<(String, Expr)>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let name = function.name.to_string().to_lowercase();
+    let fields: Option<Vec<(String, Expr)>> = match name.as_str() {
+        "struct_pack" | "row_pack" => list.args.iter().map(named_argument).collect(),
+        "named_struct" => {
+            list.args.chunks(2).map(|pair| Some((text_of(pair.first()?)?, value_of(pair.get(1)?)?))).collect()
+        }
+        _ => None,
+    };
+    fields.filter(|fields| !fields.is_empty())
+}
+
+fn named_argument(argument: &FunctionArg) -> Option<(String, Expr)> {
+    match argument {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => Some((name.value.clone(), value.clone())),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value @ Expr::Identifier(name))) => {
+            Some((name.value.clone(), value.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn value_of(argument: &FunctionArg) -> Option<Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    }
+}
+
+fn text_of(argument: &FunctionArg) -> Option<String> {
+    match value_of(argument)? {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
 /// Returns the fields of a struct with their names; `None` for what is none, as far as it can be told.
 fn fields_of(value: &Expr, sources: &[Source]) -> Option<Vec<(String, Expr)>> {
     let (table, column) = match value {
@@ -80,6 +122,9 @@ fn fields_of(value: &Expr, sources: &[Source]) -> Option<Vec<(String, Expr)>> {
         // The fields of the structs of a list that is written out.
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("unnest") => {
             let Expr::Dictionary(fields) = first_element(only_argument(function)?)? else { return None };
+            if count_nodes(std::slice::from_ref(value)).saturating_mul(fields.len()) > MAX_NODES {
+                return None;
+            }
             let names = fields.iter().map(|field| field.key.value.clone());
             let field = |name: String| {
                 let value = call("get_field", vec![value.clone(), text(&name)]);
@@ -87,6 +132,7 @@ fn fields_of(value: &Expr, sources: &[Source]) -> Option<Vec<(String, Expr)>> {
             };
             return Some(names.map(field).collect());
         }
+        Expr::Function(function) => return named_values(function),
         Expr::Identifier(column) => (None, column),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
             [table, column] => (Some(table), column),
