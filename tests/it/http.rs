@@ -254,6 +254,12 @@ async fn cors_headers_are_sent_by_setting_only() {
     assert_eq!(reply.header("access-control-allow-headers"), "authorization,x-database");
     let reply = open.send(preflight(&open, "https://b.example"), None).await;
     assert_eq!(reply.header("access-control-allow-origin"), "");
+    // What libraries in browsers read of an answer.
+    let answered = open.send(open.http.get(open.url("/health")).header("origin", "https://a.example"), None).await;
+    let exposed = answered.header("access-control-expose-headers").to_owned();
+    for name in ["x-should-retry", "retry-after", "idempotency-replayed", "x-request-id", "mcp-session-id"] {
+        assert!(exposed.split(',').any(|one| one.trim() == name), "{name}: {exposed}");
+    }
 }
 
 #[tokio::test]

@@ -337,6 +337,7 @@ async fn bad_runs_are_refused() {
         (with("Stream", json!("yes")), 422),
         (with("SessionId", json!(7)), 422),
         (with("Metadata", json!({ "k": 7 })), 422),
+        (with("AccountId", json!(7)), 422),
         (with("ModelOptions", json!(7)), 400),
         (with("ModelOptions", json!({ "thinking": "yes" })), 400),
         (with("PreviousResponseId", json!("resp_unknown")), 400),
@@ -351,6 +352,19 @@ async fn bad_runs_are_refused() {
         let reply = server.post(RUN_AGENT, &body, None).await;
         assert_eq!(reply.status, status, "{body}: {}", reply.text);
         assert!(reply.json()["error"]["message"].is_string() && reply.json()["detail"].is_string(), "{}", reply.text);
+    }
+    // In the names that the client has.
+    for (field, value, param) in [
+        ("Model", json!(7), "Model"),
+        ("ModelOptions", json!({ "thinking": "yes" }), "ModelOptions.thinking"),
+        ("Tools", json!("x"), "Tools"),
+        ("Metadata", json!("x"), "Metadata"),
+        ("Messages", json!([{ "role": "nobody", "content": "x" }]), "Messages[0].role"),
+        ("current_attachments", json!(7), "current_attachments"),
+    ] {
+        let refused = server.post(RUN_AGENT, &with(field, value), None).await.json();
+        assert_eq!(refused["error"]["param"], param, "{refused}");
+        assert!(refused["Message"].as_str().unwrap().contains(&format!("`{param}")), "{refused}");
     }
     let garbage = server.http.post(server.url(RUN_AGENT)).body("{");
     assert_eq!(server.send(garbage, None).await.status, 400);

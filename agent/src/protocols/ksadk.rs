@@ -207,7 +207,13 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             inner.insert(ours.to_owned(), value.clone());
         }
     }
-    responses::metadata_of(&inner).map_err(|error| error.with_status(422))?;
+    let input_name = match given("ResponsesInput") {
+        Some(_) => "ResponsesInput",
+        None => "Messages",
+    };
+    let renamed = |error: BadRequest| in_clients_names(error, input_name, fields);
+    responses::metadata_of(&inner).map_err(|error| renamed(error).with_status(422))?;
+    action.name("AccountId")?;
     let user_id = action.user()?;
     inner.insert("user".to_owned(), json!(user_id));
     let format = match action.name("ApiFormat")?.as_deref() {
@@ -221,9 +227,8 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             if let Some(previous) = action.name("PreviousResponseId")? {
                 inner.insert("previous_response_id".to_owned(), json!(previous));
             }
-            let request = responses::parse_value(&Value::Object(inner))?;
-            let name = if given("ResponsesInput").is_some() { "ResponsesInput" } else { "Messages" };
-            check_items(input, name).map_err(|field| wrong(&field.at, field.message))?;
+            let request = responses::parse_value(&Value::Object(inner)).map_err(renamed)?;
+            check_items(input, input_name).map_err(|field| wrong(&field.at, field.message))?;
             ApiFormat::Responses(Box::new(request))
         }
         Some("chat_completions") => {
@@ -238,7 +243,7 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             }
             inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
-            let request = chat::parse_value(&Value::Object(inner))?;
+            let request = chat::parse_value(&Value::Object(inner)).map_err(renamed)?;
             let messages = given("Messages").unwrap_or(&Value::Null);
             chat::check_messages(messages, "Messages").map_err(|field| wrong(&field.at, field.message))?;
             ApiFormat::Chat(Box::new(request))
@@ -257,6 +262,22 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
         background: action.flag("Background")?,
         format,
     })
+}
+
+/// Returns a refusal with the names that the client has for the fields; `input` is the one of the messages.
+fn in_clients_names(error: BadRequest, input: &str, fields: &Map<String, Value>) -> BadRequest {
+    let param = error.param.clone().unwrap_or_default();
+    let root = param.split(['.', '[']).next().unwrap_or_default();
+    let renamed = RENAMED.iter().find(|(theirs, ours)| *ours == root && fields.contains_key(*theirs));
+    let theirs = match (root, renamed) {
+        ("input" | "messages", _) => input,
+        (_, Some((theirs, _))) => theirs,
+        (_, None) => return error,
+    };
+    let message = ['`', '.', '[']
+        .iter()
+        .fold(error.message, |message, end| message.replace(&format!("`{root}{end}"), &format!("`{theirs}{end}")));
+    BadRequest { message, param: Some(format!("{theirs}{}", &param[root.len()..])), ..error }
 }
 
 /// Refuses what messages and items of the field `name` have beside their fields.

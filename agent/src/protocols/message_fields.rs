@@ -232,9 +232,10 @@ pub(crate) fn check_message(
 ) -> Result<(), WrongField> {
     let Value::Object(given) = message else { return Ok(()) };
     let is_assistants = given.get("role").is_some_and(|role| role == "assistant");
-    let (check, fields, parts): (FieldsCheck, _, _) = match is_assistants {
-        true => (check_known_members, ASSISTANT_MESSAGE, parts.of_assistant),
-        false => (check_members, fields, parts.written),
+    let check: FieldsCheck = if is_assistants { check_known_members } else { check_members };
+    let (fields, parts) = match is_assistants {
+        true => (ASSISTANT_MESSAGE, parts.of_assistant),
+        false => (fields, parts.written),
     };
     check(given, at, fields)?;
     let at = format!("{at}.content");

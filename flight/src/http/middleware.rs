@@ -134,6 +134,10 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         "x-querent-budget-limit",
         "x-querent-run-server",
         "retry-after",
+        // Libraries in browsers read here that what ran is not to be sent again.
+        "x-should-retry",
+        "idempotency-replayed",
+        "request-id",
         "mcp-session-id",
     ];
     Some(

@@ -220,6 +220,54 @@ async fn bad_lines_on_standard_input_do_not_end_the_program() {
     assert!(talk.await.unwrap().success());
 }
 
+/// The protocol library would pass over some of these, and begin the list anew for the cursor.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_lines_are_refused_on_a_data_folder_too() {
+    let data = serve().await.stop().await;
+    let mut program = Command::new(querent_binary())
+        .args(["mcp", "--data", data.path().to_str().unwrap()])
+        .env("QUERENT_EMBED_PROVIDER", "none")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = program.stdin.take().unwrap();
+    let output = program.stdout.take().unwrap();
+    let talk = tokio::task::spawn_blocking(move || {
+        let mut lines = BufReader::new(output).lines();
+        let mut tell = |line: &[u8]| -> Value {
+            input.write_all(line).unwrap();
+            input.write_all(b"\n").unwrap();
+            input.flush().unwrap();
+            serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+        };
+        let client = json!({ "name": "c", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string();
+        assert!(tell(begin.as_bytes())["result"].is_object());
+        for (line, id, code) in [
+            (&b"{not json"[..], json!(null), -32_700),
+            (b"\xff\xfe", json!(null), -32_700),
+            (br#"{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}"#, json!(null), -32_700),
+            (br#"{"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"cursor": 1}}"#, json!(3), -32_602),
+            (
+                br#"{"jsonrpc": "2.0", "id": 4, "method": "resources/list", "params": {"cursor": {}}}"#,
+                json!(4),
+                -32_602,
+            ),
+            (b"[]", json!(null), -32_600),
+        ] {
+            let refused = tell(line);
+            assert_eq!((&refused["id"], &refused["error"]["code"]), (&id, &json!(code)), "{refused}");
+        }
+        assert_eq!(tell(&vec![b'x'; (16 << 20) + 1])["error"]["code"], -32_700);
+        assert_eq!(tell(br#"{"jsonrpc": "2.0", "id": 5, "method": "ping"}"#)["id"], 5);
+        drop(input);
+        program.wait().unwrap()
+    });
+    assert!(talk.await.unwrap().success());
+}
+
 /// `logging/setLevel` holds for its session, the `_meta` of the newest revision for its request.
 #[tokio::test]
 async fn messages_of_the_log_come_to_those_who_ask() {

@@ -62,6 +62,7 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "function", "name": "f"}]}), 400, "invalid_request", "tools"),
         (json!({"input": "x", "text": {"format": {"type": "json_schema", "schema": {}}}}), 400, "invalid_request", "text.format.name"),
         (json!({"input": "x", "conversation": "c".repeat(300)}), 400, "invalid_request", "conversation"),
+        (json!({"input": "x", "session_id": "c".repeat(300)}), 400, "invalid_request", "session_id"),
         (json!({"input": "x", "conversation": "a", "session_id": "b"}), 400, "invalid_request", "session_id"),
         (json!({"input": "x", "conversation": "a", "previous_response_id": "resp_1"}), 400, "mutually_exclusive_parameters", "previous_response_id"),
         (json!({"input": "x", "previous_response_id": "resp_1"}), 400, "previous_response_not_found", "previous_response_id"),

@@ -281,4 +281,18 @@ async fn a_session_takes_what_is_new_of_a_whole_conversation() {
     for question in ["how many pilots?", "how many crews?", "how many planes?"] {
         assert_eq!(told.matches(question).count(), 1, "{question}: {told}");
     }
+    // Its questions are items of the conversation, as its answers are.
+    let path = "/v1/conversations/s-1/items";
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json()["data"].clone();
+    let roles: Vec<&Value> = listed.as_array().unwrap().iter().filter_map(|item| item.get("role")).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user", "assistant"], "{listed}");
+    assert_eq!(listed[0]["content"], json!([{ "type": "input_text", "text": "how many pilots?" }]), "{listed}");
+    let first = format!("{path}/{}", listed[0]["id"].as_str().unwrap());
+    assert_eq!(server.get(&first, ANN).await.json(), listed[0]);
+    assert_eq!(server.send(server.http.delete(server.url(&first)), ANN).await.status, 200);
+    assert_eq!(server.get(&first, ANN).await.status, 404);
+    let asked = json!({ "input": "how many pilots are there now?", "conversation": "s-1" });
+    assert_eq!(server.post(RESPONSES, &asked, ANN).await.status, 200);
+    let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+    assert!(!told.contains("how many pilots?") && told.contains("how many crews?"), "{told}");
 }

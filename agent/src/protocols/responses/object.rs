@@ -6,9 +6,9 @@ use chrono::DateTime;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::items::InputItem;
+use super::items::{InputItem, listed_item};
 use super::render::{ResponsesDialect, ResponsesRenderer};
-use crate::event::{EventKind, RunEvent, RunStarted};
+use crate::event::{EventKind, RunEvent, RunStarted, Trigger};
 use crate::models::TokenUsage;
 use crate::protocols::Renderer;
 
@@ -55,14 +55,22 @@ pub fn output_items(log: &[RunEvent]) -> Vec<Value> {
     renderer.response()["output"].as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the items of a run's request, from its log.
+/// Returns the items of a run's request, from its log: of one that came by another protocol, its question.
 pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
-    log.iter()
-        .find_map(|event| match &event.kind {
-            EventKind::RunStarted(started) => started.input.as_array().cloned(),
-            _ => None,
-        })
-        .unwrap_or_default()
+    let started = log.iter().find_map(|event| match &event.kind {
+        EventKind::RunStarted(started) => Some(started),
+        _ => None,
+    });
+    let Some(started) = started else { return Vec::new() };
+    match &started.input {
+        Value::Array(items) => items.clone(),
+        _ if started.trigger == Trigger::New => {
+            let mut question = listed_item(&Value::String(started.question.clone()));
+            question["id"] = json!(format!("msg_{}f000", started.run_id.simple()));
+            vec![question]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Creates the object as the run begins.

@@ -306,12 +306,12 @@ fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadReq
         let message = format!("`session_id` (`{session}`) is not the conversation's id (`{conversation}`)");
         return Err(BadRequest::invalid("session_id", message));
     }
+    let at = if conversation.is_some() { "conversation" } else { "session_id" };
     let id = conversation.or(session).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
     match id {
-        Some(id) if id.len() > MAX_ID_BYTES => Err(BadRequest::invalid(
-            "conversation",
-            format!("the conversation's id is longer than {MAX_ID_BYTES} bytes"),
-        )),
+        Some(id) if id.len() > MAX_ID_BYTES => {
+            Err(BadRequest::invalid(at, format!("the id of `{at}` is longer than {MAX_ID_BYTES} bytes")))
+        }
         id => Ok(id),
     }
 }

@@ -30,7 +30,7 @@ impl TakenBodies {
 }
 
 /// Refuses a request whose address has a parameter that its route does not take, has one twice that is no list, has a flag that
-/// is neither true nor false, or a list of words with another one. Other values are the handlers' to judge.
+/// is neither true nor false, a list of words with another one, or asks for pages of nothing. Other values are the handlers' to judge.
 pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: Request, next: Next) -> Response {
     let Some(route) = routes.iter().find(|route| route.is_of(&request)) else { return next.run(request).await };
     request.extensions_mut().insert(TakenBodies(route.bodies));
@@ -59,6 +59,11 @@ fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
         if matches!(field.kind, FieldKind::Flag) && !matches!(value.as_ref(), "true" | "false") {
             let value: String = value.chars().take(MAX_REPEATED).collect();
             let message = format!("the query parameter `{name}` is true or false, not `{value}`");
+            return Some((name, message));
+        }
+        if matches!(field.kind, FieldKind::Integer) && name == "limit" && value.parse() == Ok(0_u64) {
+            // It would be a page that never ends.
+            let message = format!("the query parameter `{name}` is a whole number of 1 or more, not `{value}`");
             return Some((name, message));
         }
         if let FieldKind::SomeOf(words) = field.kind
@@ -130,6 +135,7 @@ mod tests {
             ("stream", "stream"),
             ("stage[]=zzz", "stage[]"),
             ("stage", "stage"),
+            ("limit=0", "limit"),
             ("=1", ""),
         ] {
             assert_eq!(refused(query).as_deref(), Some(name), "{query}");
