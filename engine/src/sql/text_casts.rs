@@ -15,6 +15,32 @@ use crate::functions::{VALUE_TEXT, converted, has_form_of_its_own};
 /// The functions that make texts of their arguments.
 const JOINING: [&str; 4] = ["concat", "concat_ws", "format", "printf"];
 
+/// The functions that take a text first, and make one of what is none.
+const OF_TEXT: [&str; 22] = [
+    "jaccard",
+    "jaro_similarity",
+    "jaro_winkler_similarity",
+    "left",
+    "lpad",
+    "parse_dirname",
+    "parse_dirpath",
+    "parse_filename",
+    "parse_path",
+    "regexp_count",
+    "regexp_extract",
+    "regexp_extract_all",
+    "regexp_full_match",
+    "regexp_match",
+    "regexp_replace",
+    "regexp_split_to_array",
+    "reverse",
+    "right",
+    "rpad",
+    "similar_to",
+    "strip_accents",
+    "translate",
+];
+
 /// The aggregate that joins texts.
 const STRING_AGG: &str = "string_agg";
 /// The function that joins the values of a list.
@@ -26,7 +52,10 @@ pub(super) fn may_be_text_cast(expr: &Expr) -> bool {
         Expr::Cast(cast) => cast.field.data_type().is_string(),
         Expr::TryCast(cast) => cast.field.data_type().is_string(),
         Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => true,
-        Expr::ScalarFunction(call) => JOINING.contains(&call.name()) || call.name() == ARRAY_TO_STRING,
+        Expr::ScalarFunction(call) => {
+            let name = call.name();
+            JOINING.contains(&name) || OF_TEXT.contains(&name) || name == ARRAY_TO_STRING
+        }
         Expr::AggregateFunction(call) => call.func.name() == STRING_AGG,
         Expr::WindowFunction(call) => call.fun.name() == STRING_AGG,
         _ => false,
@@ -50,6 +79,8 @@ fn lists_only(args: &[Expr], schema: &DFSchema) -> bool {
 pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let needs_form = |value: &Expr| value.get_type(schema).is_ok_and(|found| has_form_of_its_own(&found));
     let formed = |value: Expr| own_call(VALUE_TEXT, vec![value]);
+    let is_plain_with_form =
+        |value: &Expr| value.get_type(schema).is_ok_and(|found| has_form_of_its_own(&found) && !found.is_nested());
     Ok(match expr {
         Expr::Cast(cast) if cast.field.data_type().is_string() && needs_form(&cast.expr) => {
             let text = formed(*cast.expr)?;
@@ -77,6 +108,12 @@ pub(super) fn with_text_form(expr: Expr, schema: &DFSchema) -> Result<Transforme
         Expr::ScalarFunction(mut call) if JOINING.contains(&call.name()) && call.args.iter().any(needs_form) => {
             let args = call.args.into_iter().map(|arg| if needs_form(&arg) { formed(arg) } else { Ok(arg) });
             call.args = args.collect::<Result<_>>()?;
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        Expr::ScalarFunction(mut call)
+            if OF_TEXT.contains(&call.name()) && call.args.first().is_some_and(is_plain_with_form) =>
+        {
+            with_first_formed(&mut call.args)?;
             Transformed::yes(Expr::ScalarFunction(call))
         }
         Expr::ScalarFunction(mut call) if call.name() == ARRAY_TO_STRING => {
