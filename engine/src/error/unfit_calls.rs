@@ -18,6 +18,33 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
         "reverse",
         "lpad",
     ];
+    const OF_TEXT: [&str; 25] = [
+        "ascii",
+        "bit_length",
+        "btrim",
+        "contains",
+        "encode",
+        "ends_with",
+        "initcap",
+        "levenshtein",
+        "lower",
+        "ltrim",
+        "md5",
+        "regexp_like",
+        "repeat",
+        "replace",
+        "rtrim",
+        "sha224",
+        "sha256",
+        "sha384",
+        "sha512",
+        "split_part",
+        "starts_with",
+        "string_to_array",
+        "strpos",
+        "substr",
+        "upper",
+    ];
     let interval = types.contains("INTERVAL");
     match function {
         "avg" if types.starts_with("DATE") || types.starts_with("TIMESTAMP") => {
@@ -53,6 +80,7 @@ pub(super) fn instead_of_call(function: &str, types: &str) -> String {
             "write a list, or cast the text: '[3, 4]'::INTEGER[]".into()
         }
         "repeat" if types.contains("List") => "write flatten(array_repeat(list, count))".into(),
+        name if OF_TEXT.contains(&name) && !types.starts_with("VARCHAR") => "write it of CAST(value AS VARCHAR)".into(),
         _ => "cast what it is given, such as CAST(value AS DOUBLE)".into(),
     }
 }
@@ -158,6 +186,15 @@ pub(super) fn from_wrong_use(message: &str) -> Option<EngineError> {
         return Some(EngineError::InvalidValue {
             message: "the step of a slice is not 0, and not longer than a list".into(),
         });
+    }
+    if message.contains("failed to match any signature") {
+        let function = message.split('\'').nth(1).unwrap_or_default();
+        let instead = instead_of_call(function, "");
+        return Some(EngineError::Plan { message: format!("`{function}` takes other values; {instead}") });
+    }
+    if message.contains("data type mismatch for nested data") {
+        let message = "a list, a structure or a map is no condition, and is compared with values of its own type";
+        return Some(EngineError::Plan { message: message.into() });
     }
     unfit_keys(message)
 }

@@ -17,7 +17,8 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => {
             let dashed = with_dashes(trimmed).unwrap_or_else(|| trimmed.to_owned());
-            with_clock(&dashed).unwrap_or(dashed)
+            let clocked = with_clock(&dashed).unwrap_or(dashed);
+            with_next_day(&clocked).unwrap_or(clocked)
         }
         DataType::Date32 => {
             with_dashes(trimmed).or_else(|| written_date(trimmed)).unwrap_or_else(|| trimmed.to_owned())
@@ -123,6 +124,18 @@ fn with_clock(text: &str) -> Option<String> {
     let (separator, rest) = rest.split_at(1);
     let (clock, zone) = rest.split_at(rest.find(['Z', '+', '-', ' ']).unwrap_or(rest.len()));
     with_two_digits(clock).map(|clock| format!("{date}{separator}{clock}{zone}"))
+}
+
+/// Returns a timestamp at the end of a day, which PostgreSQL and DuckDB write as `24:00:00`, as the beginning of the next one.
+fn with_next_day(text: &str) -> Option<String> {
+    let (date, time) = text.split_once([' ', 'T'])?;
+    let rest = time.strip_prefix("24:00")?;
+    let seconds = rest.split(['Z', '+', '-', ' ']).next().unwrap_or_default();
+    if !seconds.bytes().all(|byte| matches!(byte, b':' | b'.' | b'0')) {
+        return None;
+    }
+    let next = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.succ_opt()?;
+    Some(format!("{} 00:00{rest}", next.format("%Y-%m-%d")))
 }
 
 /// The longest text that is a number.
@@ -231,6 +244,9 @@ mod tests {
             ("2024-1-5T1:02", timestamp.clone(), Some("2024-01-05T01:02:00")),
             ("2024-01-05 01", timestamp.clone(), None),
             ("Tuesday 1:02", timestamp.clone(), None),
+            ("2024-02-28 24:00:00", timestamp.clone(), Some("2024-02-29 00:00:00")),
+            ("2024-12-31T24:00:00.0Z", timestamp.clone(), Some("2025-01-01 00:00:00.0Z")),
+            ("2024-12-31 24:00:01", timestamp.clone(), None),
             ("2024-01-31", timestamp, None),
             ("January 8, 1999", DataType::Date32, Some("1999-01-08")),
             ("08-Jan-1999", DataType::Date32, Some("1999-01-08")),
