@@ -155,9 +155,14 @@ fn count_ones(arguments: &FunctionArguments) -> Result<ArrayRef> {
 }
 
 fn shift_left(number: i64, bits: i64) -> Option<i64> {
-    u32::try_from(bits).ok().map(|bits| number.wrapping_shl(bits))
+    shifted_bits(bits).map(|bits| number.wrapping_shl(bits))
 }
 
 fn shift_right(number: i64, bits: i64) -> Option<i64> {
-    u32::try_from(bits).ok().map(|bits| number.wrapping_shr(bits))
+    shifted_bits(bits).map(|bits| number.wrapping_shr(bits))
+}
+
+/// Returns by how many bits a long of 64 is shifted; there is no shift by a negative number.
+fn shifted_bits(bits: i64) -> Option<u32> {
+    if bits < 0 { None } else { u32::try_from(bits % 64).ok() }
 }
