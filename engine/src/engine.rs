@@ -123,6 +123,12 @@ impl Engine {
         self.state.runtime.run_traces.set(decode);
     }
 
+    /// Shows the metrics that `read` returns, in Prometheus' text format, as `system.metrics`. The first call counts; without one
+    /// there are none.
+    pub fn show_metrics_with(&self, read: impl Fn() -> String + Send + Sync + 'static) {
+        self.state.runtime.metrics.set(read);
+    }
+
     /// Returns how long a statement takes that is logged as slow, where any is.
     pub(crate) fn slow_query(&self) -> Option<Duration> {
         self.state.slow_query
