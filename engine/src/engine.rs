@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::column_cache::ColumnCacheState;
 use crate::error::Result;
-use crate::limits::ScanLimits;
+use crate::limits::{ScanLimits, resident_bytes};
 use crate::options::EngineOptions;
 use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore, ResultCache, ResultCacheState};
 use crate::profile_queue::ProfileQueue;
@@ -137,6 +137,11 @@ impl Engine {
     /// Returns the memory that running queries have reserved, in bytes.
     pub fn memory_reserved_bytes(&self) -> usize {
         self.state.runtime.reserved_bytes()
+    }
+
+    /// Returns the memory that this process takes of the machine, in bytes; `None` where the system does not say.
+    pub fn resident_bytes(&self) -> Option<usize> {
+        resident_bytes()
     }
 
     /// Returns what is kept of columns that scans decoded, and how it was used.

@@ -61,6 +61,9 @@ fn describe() {
     describe_counter!("querent_file_cache_hits_total", "blocks of files in an object store that the disk had");
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_catalog_reachable", "1 where the catalog can be read, 0 where a shared one is away");
+    describe_gauge!("querent_resident_bytes", "memory that the process takes of the machine");
+    describe_gauge!("querent_index_in_memory", "objects that the index has yet to write to its files, by kind");
+    describe_gauge!("querent_index_without_vector", "objects that are not found by meaning yet, by kind");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -125,6 +128,13 @@ pub fn engine_state(engine: &Engine) {
     result_cache(engine.result_cache());
     file_cache(engine.file_cache());
     catalog(engine.catalog().is_reachable());
+    if let Some(bytes) = engine.resident_bytes() {
+        gauge!("querent_resident_bytes").set(bytes as f64);
+    }
+    for part in engine.catalog().search().index_status() {
+        gauge!("querent_index_in_memory", "objects" => part.objects).set(part.in_memory as f64);
+        gauge!("querent_index_without_vector", "objects" => part.objects).set(part.without_vector as f64);
+    }
 }
 
 /// Shows what the engine keeps of decoded columns, as of now.

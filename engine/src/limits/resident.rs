@@ -214,7 +214,7 @@ fn query_to_end(queries: &[Arc<QueryUsage>]) -> Option<&Arc<QueryUsage>> {
 }
 
 /// Returns the resident bytes of this process; `None` where the system does not say.
-fn resident_bytes() -> Option<usize> {
+pub(crate) fn resident_bytes() -> Option<usize> {
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
     let mut statm = File::open("/proc/self/statm").ok()?;
