@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::column_cache::ColumnCacheState;
 use crate::error::Result;
-use crate::limits::ScanLimits;
+use crate::limits::{ScanLimits, resident_bytes};
 use crate::options::EngineOptions;
 use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore, ResultCache, ResultCacheState};
 use crate::profile_queue::ProfileQueue;
@@ -123,6 +123,12 @@ impl Engine {
         self.state.runtime.run_traces.set(decode);
     }
 
+    /// Shows the metrics that `read` returns, in Prometheus' text format, as `system.metrics`. The first call counts; without one
+    /// there are none.
+    pub fn show_metrics_with(&self, read: impl Fn() -> String + Send + Sync + 'static) {
+        self.state.runtime.metrics.set(read);
+    }
+
     /// Returns how long a statement takes that is logged as slow, where any is.
     pub(crate) fn slow_query(&self) -> Option<Duration> {
         self.state.slow_query
@@ -131,6 +137,11 @@ impl Engine {
     /// Returns the memory that running queries have reserved, in bytes.
     pub fn memory_reserved_bytes(&self) -> usize {
         self.state.runtime.reserved_bytes()
+    }
+
+    /// Returns the memory that this process takes of the machine, in bytes; `None` where the system does not say.
+    pub fn resident_bytes(&self) -> Option<usize> {
+        resident_bytes(&mut None)
     }
 
     /// Returns what is kept of columns that scans decoded, and how it was used.

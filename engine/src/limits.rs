@@ -27,7 +27,7 @@ pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use kept_memory::KeptMemory;
 pub(crate) use plan_size::{check_nested_calls, check_plan_size};
 pub(crate) use pool::{EnginePool, PlanningMemory, QueryPool};
-pub(crate) use resident::{Announced, ResidentLimit, running_queries};
+pub(crate) use resident::{Announced, ResidentLimit, resident_bytes, running_queries};
 pub(crate) use row_pace::{
     BATCH_BYTES, array_bytes, batch_bytes, batch_rows, has_fixed_width, pace_mark, pace_projections, paced_again,
 };

@@ -32,7 +32,7 @@ use crate::optimizer::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
 use crate::plan_cache::ResultCache;
 use crate::stores::{LakeUrl, RangeCache, RemoteLake, Stores, TableFiles};
-use crate::tables::system::RunTraceDecoder;
+use crate::tables::system::{MetricsText, RunTraceDecoder};
 use crate::threads::QueryThreads;
 
 /// The memory for Parquet footers and page indexes, in bytes.
@@ -74,6 +74,8 @@ pub(crate) struct Runtime {
     pub(crate) resident: Arc<ResidentLimit>,
     /// How `system.agent_runs` shows traces; an extension of every session's configuration.
     pub(crate) run_traces: Arc<RunTraceDecoder>,
+    /// What `system.metrics` shows; an extension of every session's configuration.
+    pub(crate) metrics: Arc<MetricsText>,
     /// The workers that queries are shared out to, where there are any.
     pub(crate) cluster: Option<Cluster>,
     /// Where queries are planned and run.
@@ -123,8 +125,10 @@ impl Runtime {
             .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone(), Arc::clone(&files))))
             .build_arc()?;
         let run_traces = Arc::new(RunTraceDecoder::default());
+        let metrics = Arc::new(MetricsText::default());
         let config = session_config(options)?
             .with_extension(Arc::clone(&run_traces))
+            .with_extension(Arc::clone(&metrics))
             .with_extension(Arc::clone(&files))
             .with_extension(Arc::clone(&columns));
         let dimension = options.embedder.as_ref().map(|embedder| embedder.model().dimension);
@@ -150,7 +154,7 @@ impl Runtime {
         let resident = ResidentLimit::new(resident_bytes, memory_bytes, data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
         let threads = QueryThreads::start()?;
-        Ok(Self { states, config, env, files, columns, results, resident, run_traces, cluster, threads })
+        Ok(Self { states, config, env, files, columns, results, resident, run_traces, metrics, cluster, threads })
     }
 
     /// Returns the state that plans one statement, or a part of it. `now()` is when the statement began: table functions are called

@@ -9,7 +9,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
-use querent_engine::{ColumnCacheState, FileCacheState, PlanCacheState, ResultCacheState};
+use querent_engine::{ColumnCacheState, Engine, FileCacheState, PlanCacheState, ResultCacheState};
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -61,6 +61,9 @@ fn describe() {
     describe_counter!("querent_file_cache_hits_total", "blocks of files in an object store that the disk had");
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_catalog_reachable", "1 where the catalog can be read, 0 where a shared one is away");
+    describe_gauge!("querent_resident_bytes", "memory that the process takes of the machine");
+    describe_gauge!("querent_index_in_memory", "objects that the index has yet to write to its files, by kind");
+    describe_gauge!("querent_index_without_vector", "objects that are not found by meaning yet, by kind");
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
@@ -118,6 +121,22 @@ pub fn query_finished(door: &'static str, outcome: &'static str, rows: u64, elap
     histogram!("querent_query_duration_seconds", "door" => door).record(elapsed);
 }
 
+/// Shows what the engine keeps, and whether its catalog can be read, as of now.
+pub fn engine_state(engine: &Engine) {
+    column_cache(engine.column_cache());
+    plan_cache(engine.plan_cache());
+    result_cache(engine.result_cache());
+    file_cache(engine.file_cache());
+    catalog(engine.catalog().is_reachable());
+    if let Some(bytes) = engine.resident_bytes() {
+        gauge!("querent_resident_bytes").set(bytes as f64);
+    }
+    for part in engine.catalog().search().index_status() {
+        gauge!("querent_index_in_memory", "objects" => part.objects).set(part.in_memory as f64);
+        gauge!("querent_index_without_vector", "objects" => part.objects).set(part.without_vector as f64);
+    }
+}
+
 /// Shows what the engine keeps of decoded columns, as of now.
 pub fn column_cache(cache: ColumnCacheState) {
     gauge!("querent_column_cache_bytes").set(cache.bytes as f64);
@@ -126,14 +145,14 @@ pub fn column_cache(cache: ColumnCacheState) {
 }
 
 /// Shows what the engine keeps of statements that were planned, as of now.
-pub fn plan_cache(cache: PlanCacheState) {
+fn plan_cache(cache: PlanCacheState) {
     gauge!("querent_plan_cache_bytes").set(cache.bytes as f64);
     counter!("querent_plan_cache_hits_total").absolute(cache.hits);
     counter!("querent_plan_cache_misses_total").absolute(cache.misses);
 }
 
 /// Shows what the engine keeps of queries that were answered, as of now.
-pub fn result_cache(cache: ResultCacheState) {
+fn result_cache(cache: ResultCacheState) {
     gauge!("querent_result_cache_bytes").set(cache.bytes as f64);
     counter!("querent_result_cache_hits_total").absolute(cache.hits);
     counter!("querent_result_cache_misses_total").absolute(cache.misses);
@@ -147,7 +166,7 @@ pub fn file_cache(cache: FileCacheState) {
 }
 
 /// Shows whether the catalog can be read.
-pub fn catalog(is_reachable: bool) {
+fn catalog(is_reachable: bool) {
     gauge!("querent_catalog_reachable").set(f64::from(u8::from(is_reachable)));
 }
 

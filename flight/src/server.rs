@@ -216,12 +216,15 @@ impl Server {
             forwarding,
             ticket_key: ticket_key.into(),
         };
+        let shown = state.metrics.clone();
+        state.engine.show_metrics_with(move || shown.render());
         // Before anybody is told that they have failed.
         begin_again(&state, interrupted.may_begin_again).await;
         let upkeep = state.clone();
         state.shutdown.spawn(async move {
             while !upkeep.shutdown.is_unready() {
                 upkeep.metrics.run_upkeep();
+                metrics::engine_state(&upkeep.engine);
                 let _ = tokio::time::timeout(METRICS_UPKEEP, upkeep.shutdown.draining()).await;
             }
         });

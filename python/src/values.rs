@@ -3,8 +3,9 @@
 use arrow::array::{Array, AsArray, cast::as_map_array};
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Int16Type, Int32Type, Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::IntoPyObjectExt;
@@ -117,7 +118,12 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     if value.is_instance_of::<PyInt>() {
         return match value.extract::<i64>() {
             Ok(number) => Ok(ScalarValue::Int64(Some(number))),
-            Err(_) => Ok(ScalarValue::UInt64(Some(value.extract()?))),
+            Err(_) => match value.extract::<u64>() {
+                Ok(number) => Ok(ScalarValue::UInt64(Some(number))),
+                Err(_) => Err(PyValueError::new_err(
+                    "an int parameter is at least -2**63 and below 2**64; give a larger one as a Decimal",
+                )),
+            },
         };
     }
     if value.is_instance_of::<PyFloat>() {
@@ -142,8 +148,15 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     if is_one("time")? {
         return value_of_text(&value.call_method0("isoformat")?, &DataType::Time64(TimeUnit::Microsecond));
     }
+    if is_one("timedelta")? {
+        return interval_parameter(value);
+    }
     if value.is_instance(&value.py().import("decimal")?.getattr("Decimal")?)? {
         return decimal_parameter(value);
+    }
+    // UUIDs are text in tables too.
+    if value.is_instance(&value.py().import("uuid")?.getattr("UUID")?)? {
+        return Ok(ScalarValue::Utf8(Some(value.str()?.extract()?)));
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let items = value.try_iter()?.map(|item| parameter(&item?)).collect::<PyResult<Vec<_>>>()?;
@@ -164,7 +177,8 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
         return Ok(ScalarValue::Float64(Some(value.call_method0("__float__")?.extract()?)));
     }
     Err(PyTypeError::new_err(format!(
-        "a parameter may be None, bool, int, float, str, bytes, date, datetime, time, Decimal or a list of these, not {}",
+        "a parameter may be None, bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal, UUID or a list of \
+         these, not {}",
         value.get_type().name()?
     )))
 }
@@ -174,6 +188,16 @@ fn value_of_text(text: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<Scal
     let text: String = text.extract()?;
     ScalarValue::try_from_string(text.clone(), data_type)
         .map_err(|_| PyValueError::new_err(format!("the parameter {text} is no value of SQL")))
+}
+
+/// Returns the days of a `timedelta`, and the rest of it.
+fn interval_parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
+    let days: i32 = value.getattr("days")?.extract()?;
+    let seconds: i64 = value.getattr("seconds")?.extract()?;
+    let microseconds: i64 = value.getattr("microseconds")?.extract()?;
+    // Python keeps fewer seconds than a day has, and fewer microseconds than a second.
+    let nanoseconds = (seconds * 1_000_000 + microseconds) * 1_000;
+    Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, days, nanoseconds))))
 }
 
 /// Returns a decimal with the digits that it has.

@@ -581,6 +581,7 @@ const running = await page.locator(".numbers div", { hasText: "queries run now" 
 assert.equal(Number(running), await page.getByRole("list", { name: "Queries that run now" }).locator("li").count());
 await picture("activity");
 await accessible("Activity");
+assert.match(await page.locator(".numbers").innerText(), /memory of the server\s+[\d.]+ [MG]B/);
 await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^Kill query/ }).click();
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor({ state: "detached" });
 await view("Query");

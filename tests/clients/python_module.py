@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from pathlib import Path
 
 started = time.monotonic()
@@ -101,6 +102,17 @@ for mixed in [[1, "a"], [0.5, 2**53 + 1]]:
         raise AssertionError(f"{mixed} is no parameter")
     except ValueError as error:
         assert "a list parameter has" in str(error), error
+# An identifier is text, as in tables; a timedelta is an interval.
+key = uuid.UUID("8a6e0804-2bd0-4672-b79d-d97027f9071a")
+assert db.sql("SELECT ? AS x", [key]).fetchall() == [(str(key),)]
+span = datetime.timedelta(days=1, seconds=90, microseconds=5)
+later = db.sql("SELECT TIMESTAMP '2024-01-31 00:00:00' + ? AS x", [span]).fetchall()
+assert later == [(datetime.datetime(2024, 2, 1, 0, 1, 30, 5),)], later
+try:
+    db.sql("SELECT ? AS x", [2**64])
+    raise AssertionError("such a number is no parameter")
+except ValueError as error:
+    assert "Decimal" in str(error), error
 offset = datetime.timezone(datetime.timedelta(hours=2))
 instant = datetime.datetime(2024, 7, 1, 12, tzinfo=offset)
 assert db.sql("SELECT ? AS x", [instant]).fetchall() == [(instant,)]

@@ -216,7 +216,7 @@ fn query_to_end(queries: &[Arc<QueryUsage>]) -> Option<&Arc<QueryUsage>> {
 
 /// Returns the resident bytes of this process; `None` where the system does not say. The file that tells them stays open in
 /// `statm`: it is written anew each time that it is read from its beginning.
-fn resident_bytes(statm: &mut Option<File>) -> Option<usize> {
+pub(crate) fn resident_bytes(statm: &mut Option<File>) -> Option<usize> {
     if statm.is_none() {
         #[expect(clippy::disallowed_methods, reason = "a thread of its own reads what is no file on a disk")]
         let opened = File::open("/proc/self/statm").ok();

@@ -1,9 +1,10 @@
-//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`, `index`, `vector_indexes`) and `information_schema`: filters are pushed
+//! The `system` database (`agent_runs`, `queries`, `databases`, `tables`, `columns`, `index`, `metrics`, `vector_indexes`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
 mod audit;
 mod constraints;
 mod filters;
+mod metrics;
 mod policies;
 mod rows;
 mod schema_index;
@@ -31,6 +32,7 @@ use querent_catalog::{
 };
 
 use filters::Lookup;
+pub(crate) use metrics::MetricsText;
 
 use crate::error::Result;
 use crate::identifiers::same_name;
@@ -107,6 +109,7 @@ enum SystemTable {
     Audit,
     Runs,
     SchemaIndex,
+    Metrics,
     VectorIndexes,
     Databases,
     Tables,
@@ -122,13 +125,14 @@ enum SystemTable {
 }
 
 /// The system tables, with their databases and names.
-const NAMES: [(&str, &str, SystemTable); 18] = [
+const NAMES: [(&str, &str, SystemTable); 19] = [
     (SYSTEM_DATABASE, "agent_runs", SystemTable::AgentRuns),
     (SYSTEM_DATABASE, "queries", SystemTable::Queries),
     (SYSTEM_DATABASE, "policies", SystemTable::Policies),
     (SYSTEM_DATABASE, "audit", SystemTable::Audit),
     (SYSTEM_DATABASE, "runs", SystemTable::Runs),
     (SYSTEM_DATABASE, "index", SystemTable::SchemaIndex),
+    (SYSTEM_DATABASE, "metrics", SystemTable::Metrics),
     (SYSTEM_DATABASE, "vector_indexes", SystemTable::VectorIndexes),
     (SYSTEM_DATABASE, "databases", SystemTable::Databases),
     (SYSTEM_DATABASE, "tables", SystemTable::Tables),
@@ -194,6 +198,7 @@ impl SystemTable {
             ],
             Self::Audit => audit::fields(),
             Self::SchemaIndex => schema_index::fields(),
+            Self::Metrics => metrics::fields(),
             Self::VectorIndexes => vector_indexes::fields(),
             Self::Runs => vec![
                 text("run_id"),
@@ -319,6 +324,7 @@ impl SystemTable {
             | Self::Audit
             | Self::Runs
             | Self::SchemaIndex
+            | Self::Metrics
             | Self::VectorIndexes => [None, None, None],
             Self::Databases => [Some("name"), None, None],
             Self::Tables => [Some("database"), Some("name"), Some("kind")],
@@ -395,6 +401,7 @@ impl TableProvider for SystemTableProvider {
             lookups: self.table.lookups(filters),
             with_traces: trace.is_some_and(|trace| projection.is_none_or(|wanted| wanted.contains(&trace))),
             traces: None,
+            metrics: None,
             // Each object is a row at least, but for views that its caller may not know and tables without columns.
             page_size: limit.map_or(PAGE, |limit| limit.clamp(1, PAGE)),
         };
@@ -438,6 +445,7 @@ struct SystemTableScan {
     with_traces: bool,
     /// Known once the listing is executed.
     traces: Option<Arc<RunTraceDecoder>>,
+    metrics: Option<Arc<MetricsText>>,
     /// The number of objects that are listed at once.
     page_size: usize,
 }
@@ -458,7 +466,8 @@ impl PartitionStream for SystemTableScan {
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let traces = context.session_config().get_extension::<RunTraceDecoder>();
-        let start = (Self { traces, ..self.clone() }, 0usize, None);
+        let metrics = context.session_config().get_extension::<MetricsText>();
+        let start = (Self { traces, metrics, ..self.clone() }, 0usize, None);
         let pages = futures::stream::try_unfold(start, |(listing, lookup, after)| async move {
             let Some(wanted) = listing.lookups.get(lookup) else { return Ok(None) };
             let (batch, next) = listing.page(wanted, after).await?;
@@ -493,6 +502,10 @@ impl SystemTableScan {
                 let search = self.catalog.search();
                 let missing = search.missing_meaning().map(|missing| missing.reason);
                 Ok((schema_index::rows(&self.schema, &search.index_status(), missing.as_deref())?, None))
+            }
+            SystemTable::Metrics => {
+                let written = self.metrics.as_ref().map(|metrics| metrics.read()).unwrap_or_default();
+                Ok((metrics::rows(&self.schema, &written)?, None))
             }
             SystemTable::VectorIndexes => {
                 let indexes = self.catalog.vector_indexes().list(&self.who).await?;

@@ -10,7 +10,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::console;
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
-use crate::metrics::{catalog, column_cache, file_cache, plan_cache, result_cache};
+use crate::metrics::engine_state;
 use crate::state::AppState;
 
 /// `GET /`: the server's name, version and routes; the console for a browser.
@@ -62,10 +62,6 @@ pub(super) async fn ready(State(state): State<AppState>) -> Result<Response, Api
 
 /// `GET /metrics`: Prometheus text.
 pub(super) async fn metrics(State(state): State<AppState>) -> Response {
-    column_cache(state.engine.column_cache());
-    plan_cache(state.engine.plan_cache());
-    result_cache(state.engine.result_cache());
-    file_cache(state.engine.file_cache());
-    catalog(state.engine.catalog().is_reachable());
+    engine_state(&state.engine);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }

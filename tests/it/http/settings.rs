@@ -1,4 +1,5 @@
 //! `GET /v1/settings`: for administrators, and without secrets. `GET /v1/caller`: what a client may offer its user.
+//! `system.metrics`: the server's numbers in SQL.
 
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
@@ -47,4 +48,19 @@ async fn callers_are_told_who_they_are() {
     let open = TestServer::start(TestSettings::default()).await;
     let local = open.get("/v1/caller", None).await.json();
     assert_eq!((&local["subject"], &local["role"]), (&json!("local"), &json!("admin")));
+}
+
+#[tokio::test]
+async fn metrics_are_rows_too() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let query = async |sql: &str| {
+        let request = server.http.post(server.url("/v1/query?format=csv")).header("content-type", "application/sql");
+        server.send(request.body(sql.to_owned()), Some("reader-tok")).await.text
+    };
+    assert_eq!(query("SELECT 1 AS one").await, "one\n1\n");
+    let answered = "SELECT count(*) > 0 AS n FROM system.metrics WHERE name = 'querent_queries_total' AND labels LIKE '%outcome=\"success\"%'";
+    assert_eq!(query(answered).await, "n\ntrue\n");
+    let plain =
+        "SELECT count(*) AS n FROM system.metrics WHERE name = 'querent_connections' AND labels IS NULL AND value >= 1";
+    assert_eq!(query(plain).await, "n\n1\n");
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { GetAgentRunsAnswer, GetQueriesAnswer, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
-import { duration, time } from "../format";
+import { bytes, duration, time } from "../format";
 import { FailureBox, say } from "../parts";
 import { address } from "../router";
 
@@ -98,6 +98,9 @@ function Numbers({ shown: { queries, numbers } }: { shown: Shown }) {
     ["queries failed", whole(sum("querent_queries_total", 'outcome="error"'))],
     ["rows sent", whole(sum("querent_query_rows_total"))],
     ["questions asked", whole(sum("querent_runs_total"))],
+    ["memory of the server", bytes(sum("querent_resident_bytes"))],
+    ["objects to index", whole(sum("querent_index_in_memory"))],
+    ["not found by meaning yet", whole(sum("querent_index_without_vector"))],
   ];
   return (
     <>

@@ -20,6 +20,9 @@ pub(super) struct CommandHelp {
 const FORMATS: &[&str] =
     &["table", "box", "csv", "tsv", "json", "ndjson", "markdown", "vertical", "arrow", "parquet", "sql", "kql"];
 
+/// What help takes with a command and what it does side by side.
+const HELP_WIDTH: usize = 88;
+
 /// All commands.
 pub(super) const COMMANDS: &[CommandHelp] = &[
     help(&["\\d", ".tables"], "[TABLE]", "tables and views; the columns of one", &[]),
@@ -120,14 +123,18 @@ pub(super) fn parse_command(line: &str) -> Result<ShellCommand, CliError> {
 }
 
 /// What `.help` prints.
-pub(super) fn help_text() -> String {
+pub(super) fn help_text(width: Option<usize>) -> String {
     let mut text = String::from(
         "SQL ends with `;`. `kql QUERY;` is one query in KQL, `? QUESTION` asks the agent.\n\
          Tab completes, ctrl-r searches the history, ctrl-c ends a query, ctrl-d leaves.\n\n",
     );
+    let is_narrow = width.is_some_and(|width| width < HELP_WIDTH);
     for command in COMMANDS {
         let written = format!("{} {}", command.names.join(", "), command.arguments);
-        text.push_str(&format!("  {written:34} {}\n", command.about));
+        match is_narrow {
+            true => text.push_str(&format!("  {}\n    {}\n", written.trim_end(), command.about)),
+            false => text.push_str(&format!("  {written:34} {}\n", command.about)),
+        }
     }
     text
 }
@@ -180,5 +187,13 @@ mod tests {
             let error = parse_command(line).unwrap_err().to_string();
             assert!(error.contains(expected), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn help_fits_a_narrow_terminal() {
+        assert!(help_text(Some(100)).contains("\n  .rows N                            rows that a table shows"));
+        assert!(help_text(Some(40)).contains("\n  .rows N\n    rows that a table shows; 0 shows all\n"));
+        let widest = help_text(Some(40)).lines().skip(2).map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= 56), "{widest:?}");
     }
 }

@@ -203,11 +203,14 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
         ShellCommand::Describe(Some(table)) => print_sql(backend, state, &schema::describe(&table)).await?,
         ShellCommand::Databases => print_sql(backend, state, "SHOW DATABASES").await?,
         ShellCommand::Functions(part) => {
+            let mut shown = String::new();
             for name in schema::functions(backend, database).await? {
                 if part.as_ref().is_none_or(|part| name.contains(part)) {
-                    output::print_line(&name)?;
+                    shown.push_str(&name);
+                    shown.push('\n');
                 }
             }
+            state.printer.terminal.page(&shown)?;
         }
         ShellCommand::UseDatabase(name) => {
             // A name that is not there is refused here, not by the next statement.
@@ -254,7 +257,7 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
         ShellCommand::Read(path) => return read(backend, state, &path).await,
         ShellCommand::Chart => output::print_line(&chart(state)?)?,
         ShellCommand::NewConversation => state.conversation = Uuid::now_v7().to_string(),
-        ShellCommand::Help => output::print_line(help_text().trim_end())?,
+        ShellCommand::Help => state.printer.terminal.page(&help_text(state.printer.terminal.width))?,
         ShellCommand::Quit => return Ok(ShellFlow::Leave),
     }
     Ok(ShellFlow::Go)
