@@ -31,6 +31,7 @@ use crate::optimizer::misled_filters::DropMisledFilters;
 use crate::optimizer::null_aware_joins::KeepNullsOfJoins;
 use crate::options::EngineOptions;
 use crate::plan_cache::ResultCache;
+use crate::slots::{QuerySlots, SlotLimits};
 use crate::stores::{LakeUrl, RangeCache, RemoteLake, Stores, TableFiles};
 use crate::tables::system::{MetricsText, RunTraceDecoder};
 use crate::threads::QueryThreads;
@@ -80,6 +81,9 @@ pub(crate) struct Runtime {
     pub(crate) cluster: Option<Cluster>,
     /// Where queries are planned and run.
     pub(crate) threads: QueryThreads,
+    /// Statements that are planned without being executed: they take no place among the queries, and are as many as the processor
+    /// can do.
+    pub(crate) planning: QuerySlots,
 }
 
 impl Runtime {
@@ -154,7 +158,10 @@ impl Runtime {
         let resident = ResidentLimit::new(resident_bytes, memory_bytes, data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
         let threads = QueryThreads::start()?;
-        Ok(Self { states, config, env, files, columns, results, resident, run_traces, metrics, cluster, threads })
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Whoever waits does so within the time of its statement.
+        let planning = QuerySlots::new(SlotLimits { slots: 2 * cores, per_caller: cores, queued: usize::MAX });
+        Ok(Self { states, config, env, files, columns, results, resident, run_traces, metrics, cluster, threads, planning })
     }
 
     /// Returns the state that plans one statement, or a part of it. `now()` is when the statement began: table functions are called

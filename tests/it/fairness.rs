@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use querent_catalog::{Principal, Role};
+use querent_engine::Limits;
 use querent_flight::config::Settings;
 use querent_tests::{TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
@@ -159,4 +161,28 @@ async fn a_wait_that_is_too_long_is_refused() {
     let refused = flight(&server, "light-tok").await;
     assert!(refused.is_ok(), "planning takes no place: {refused:?}");
     assert_eq!(server.get("/v1/catalog/schema", Some("light-tok")).await.status, 200, "nor do metadata");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_that_are_only_planned_leave_room_for_others() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let limits = Limits { wall_clock: Duration::from_secs(5), ..Limits::default() };
+    let heavy = engine.session(Principal::new("heavy", Role::Read), limits.clone());
+    let mut planned = JoinSet::new();
+    for statement in 0..40 {
+        let heavy = heavy.clone();
+        let chain = "+x-x".repeat(60);
+        planned.spawn(async move {
+            heavy.describe_sql(&format!("SELECT {statement}, x{chain} FROM (SELECT CAST(1 AS BIGINT) AS x)")).await
+        });
+    }
+    let light = engine.session(Principal::new("light", Role::Read), limits);
+    for _ in 0..5 {
+        let asked = Instant::now();
+        light.describe_sql("SELECT 1").await.unwrap();
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    }
+    planned.shutdown().await;
+    // What was given up gives its place back.
+    heavy.describe_sql("SELECT 1").await.unwrap();
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
-use futures::FutureExt;
+use futures::{FutureExt, TryFutureExt};
 use querent_kql::KqlParameters;
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, QueryClock, check_plan_size};
 use crate::plan_cache::KnownPlan;
 use crate::policy::{AuthorizedPlan, check_open};
@@ -330,7 +330,15 @@ impl Session {
         let clock = QueryClock::start(self.limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let _abandoned = interrupt.abandon_on_drop();
+        let slots = self.engine.runtime().planning.of(self.principal.subject());
+        let slot =
+            clock.limit_time(slots.begin().map_err(|full| EngineError::Internal(full.to_string()))).boxed().await?;
         let (lane, usage) = self.lane_of(self.label("(planning)"), &interrupt)?;
+        let work = async move {
+            // Also where nobody waits any more.
+            let _slot = slot;
+            work.await
+        };
         let work = usage.scope(work).boxed();
         let planned = clock.limit_time(lane.run(work)).boxed().await;
         planned.map_err(|error| self.error_without_places(error, &usage))
