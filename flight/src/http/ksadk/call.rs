@@ -52,7 +52,7 @@ fn check_kinds(action: &Action, taken: TakenBodies) -> Result<(), OpenAiError> {
     for field in taken.fields() {
         match field.kind {
             FieldKind::Text => {
-                action.name(field.name)?;
+                action.text(field.name)?;
             }
             FieldKind::Flag => {
                 action.flag(field.name)?;
