@@ -477,5 +477,9 @@ async fn thumbs_are_kept_and_taken_back() {
     assert_eq!(act("GetResponseFeedback", of.clone()).await.json()["Data"], json!({"Feedback": null}));
     let other = with(json!({"ResponseId": "resp_00000000000070008000000000000000"}));
     assert_eq!(act("UpsertResponseFeedback", with(json!({"Rating": "up"}))).await.status, 200);
+    // A comment may be longer than a name.
+    let wordy = "It counts each flight twice. ".repeat(20);
+    let said = act("UpsertResponseFeedback", with(json!({"Rating": "down", "Comment": wordy}))).await.json();
+    assert_eq!(said["Data"]["Feedback"]["Comment"], wordy.trim(), "{said}");
     assert_eq!(act("GetResponseFeedback", other).await.status, 404);
 }

@@ -60,11 +60,18 @@ impl Action {
     /// Returns a name; an empty one counts as absent.
     pub fn name(&self, field: &str) -> Result<Option<String>, BadRequest> {
         match self.0.get(field) {
-            None | Some(Value::Null) => Ok(None),
             Some(Value::String(name)) if name.len() > MAX_NAME_BYTES => {
                 Err(wrong(field, format!("`{field}` has {} bytes; at most {MAX_NAME_BYTES} are taken", name.len())))
             }
-            Some(Value::String(name)) => Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
+            _ => self.text(field),
+        }
+    }
+
+    /// Returns a text of any length; an empty one counts as absent. Errors: 422.
+    pub fn text(&self, field: &str) -> Result<Option<String>, BadRequest> {
+        match self.0.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
             Some(other) => Err(wrong(field, format!("`{field}` must be a string, not {}", kind_of(other)))),
         }
     }

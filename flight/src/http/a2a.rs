@@ -227,7 +227,7 @@ impl A2aCaller {
         for run in runs.iter().take(filter.page_size) {
             tasks.push(filter.task(&logs_of(&self.with_replies(run.clone()).await?)?));
         }
-        Ok(json_response(StatusCode::OK, &task_list(&self.id, &tasks, total, next.as_deref())))
+        Ok(json_response(StatusCode::OK, &task_list(&self.id, &tasks, filter.page_size, total, next.as_deref())))
     }
 
     /// Returns the runs of a task of the caller's, the oldest first: one for its first message, and one for each reply to

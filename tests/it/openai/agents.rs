@@ -282,7 +282,7 @@ async fn tasks_are_listed() {
         server.post(A2A, &body, token).await.json()["result"].clone()
     };
     let all = list(json!({}), ANN).await;
-    assert_eq!((&all["totalSize"], &all["pageSize"], &all["nextPageToken"]), (&json!(3), &json!(3), &json!("")));
+    assert_eq!((&all["totalSize"], &all["pageSize"], &all["nextPageToken"]), (&json!(3), &json!(50), &json!("")));
     assert_eq!(all["tasks"][0]["contextId"], "c2", "the newest first: {all}");
     assert!(all["tasks"][0]["artifacts"].is_null() && all["tasks"][0]["history"].is_array(), "{all}");
     let some =
@@ -290,10 +290,11 @@ async fn tasks_are_listed() {
     assert_eq!((&some["totalSize"], &some["tasks"][0]["artifacts"][0]["name"]), (&json!(1), &json!("answer")));
     let failed = list(json!({ "status": "TASK_STATE_FAILED", "includeArtifacts": true }), ANN).await;
     assert_eq!(failed["tasks"][0]["artifacts"][0]["parts"][0]["text"], "The answer ", "{failed}");
+    // "The page size used for this response", whichever number of tasks is left.
     let first = list(json!({ "pageSize": 2, "historyLength": 0 }), ANN).await;
     assert!(first["tasks"][0]["history"].is_null(), "{first}");
     let rest = list(json!({ "pageSize": 2, "pageToken": first["nextPageToken"] }), ANN).await;
-    assert_eq!((&rest["pageSize"], &rest["tasks"][0]["id"]), (&json!(1), &all["tasks"][2]["id"]), "{rest}");
+    assert_eq!((&rest["pageSize"], &rest["tasks"][0]["id"]), (&json!(2), &all["tasks"][2]["id"]), "{rest}");
     assert_eq!(list(json!({}), Some("bob-tok")).await["totalSize"], 0);
 }
 

@@ -122,12 +122,12 @@ impl TaskFilter {
     }
 }
 
-/// Returns the answer to a request for a list: a page of `total` tasks, and the token of the next one.
-pub fn task_list(id: &Value, tasks: &[Value], total: usize, next: Option<&str>) -> Value {
+/// Returns the answer to a request for a list: a page of at most `page_size` of `total` tasks, and the token of the next one.
+pub fn task_list(id: &Value, tasks: &[Value], page_size: usize, total: usize, next: Option<&str>) -> Value {
     let list = json!({
         "tasks": tasks,
         "nextPageToken": next.unwrap_or_default(),
-        "pageSize": tasks.len(),
+        "pageSize": page_size,
         "totalSize": total,
     });
     json!({ "jsonrpc": "2.0", "id": id, "result": list })

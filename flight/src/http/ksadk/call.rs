@@ -51,9 +51,15 @@ impl FromRequest<AppState> for ActionCall {
 fn check_kinds(action: &Action, taken: TakenBodies) -> Result<(), OpenAiError> {
     for field in taken.fields() {
         match field.kind {
-            FieldKind::Text => action.name(field.name).map(drop)?,
-            FieldKind::Flag => action.flag(field.name).map(drop)?,
-            FieldKind::Integer => action.number(field.name, 0, u64::MAX).map(drop)?,
+            FieldKind::Text => {
+                action.text(field.name)?;
+            }
+            FieldKind::Flag => {
+                action.flag(field.name)?;
+            }
+            FieldKind::Integer => {
+                action.number(field.name, 0, u64::MAX)?;
+            }
             _ => {}
         }
     }

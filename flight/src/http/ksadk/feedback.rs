@@ -26,7 +26,7 @@ pub(in crate::http) async fn upsert(call: ActionCall) -> Result<Response, OpenAi
     };
     let request = FeedbackRequest {
         verdict,
-        comment: call.action.name("Comment")?,
+        comment: call.action.text("Comment")?,
         sql: None,
         text: None,
         question: None,
