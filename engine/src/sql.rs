@@ -8,7 +8,7 @@
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `computed_groups`, `date_arithmetic`, `integer_overflow`, `value_casts`, `time_comparisons`, `exact_times`, `range_frames`, `nested_order`, `unique_keys`, `foreign_keys`, `sort_orders`, `series`, `show` and `show_functions`; `session_settings`,
 //! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
-//! `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
+//! `filter_conditions`, `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge`,
 //! `drop_statement` and `alter_table`; `repeated_changes`, whether they can be planned for several rows of values at once; `plan_notes`, what planning depended on, and `kept_plans`, whether a plan may be kept and how values get into it.
@@ -39,6 +39,7 @@ mod expression_forms;
 mod fetch_ties;
 mod field_access;
 pub(crate) mod file_requests;
+mod filter_conditions;
 mod first_of_groups;
 mod float_order;
 mod foreign_keys;

@@ -192,9 +192,5 @@ pub(super) fn from_wrong_use(message: &str) -> Option<EngineError> {
         let instead = instead_of_call(function, "");
         return Some(EngineError::Plan { message: format!("`{function}` takes other values; {instead}") });
     }
-    if message.contains("data type mismatch for nested data") {
-        let message = "a list, a structure or a map is no condition, and is compared with values of its own type";
-        return Some(EngineError::Plan { message: message.into() });
-    }
     unfit_keys(message)
 }

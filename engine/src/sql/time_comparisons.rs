@@ -27,6 +27,7 @@ use super::elapsed_times::{may_have_elapsed, with_elapsed_times, with_sorted_len
 use super::exact_averages::with_exact_averages;
 use super::exact_times::{is_one_zone, with_exact_keys, with_exact_times};
 use super::field_access::own_call;
+use super::filter_conditions::{may_be_filtered, with_checked_filter};
 use super::float_order::{
     groups_doubles, has_compared_results, may_compare_zero, may_compute_double, with_plain_operands, with_plain_result,
     with_plain_rows,
@@ -87,6 +88,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_domain_checks(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_checked_filter(expr, &schema))?;
                     let settled = settled.transform_data(with_plain_tables)?;
                     let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
@@ -126,7 +128,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
     let is_candidate = |expr: &Expr| match expr {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) || may_compare_lists(expr) => true,
-        expr if may_overflow(expr) || may_replace_texts(expr) => true,
+        expr if may_overflow(expr) || may_replace_texts(expr) || may_be_filtered(expr) => true,
         expr if may_compare_zero(expr) || may_order_nested(expr) || may_leave_domain(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),

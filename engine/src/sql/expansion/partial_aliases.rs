@@ -5,6 +5,7 @@ use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{Ident, TableAlias, TableAliasColumnDef, TableFactor};
 
 use super::{Expander, Qualified};
+use crate::sql::predicate_subqueries::VALUE;
 use crate::sql::row_values::width_of;
 use crate::sql::shorthand::plain;
 
@@ -15,7 +16,10 @@ pub(super) fn name_all_columns<S: ContextProvider>(expander: &Expander<'_, S>, r
         _ => None,
     };
     let named = alias_of(relation).map_or(0, |alias| alias.columns.len());
-    if named == 0 || width == Some(named) {
+    // A value is compared with a query of one column: of others the planner says so.
+    let first = alias_of(relation).and_then(|alias| alias.columns.first());
+    let is_compared = first.is_some_and(|column| column.name.value == VALUE);
+    if named == 0 || width == Some(named) || is_compared {
         return;
     }
     let mut unnamed = relation.clone();
