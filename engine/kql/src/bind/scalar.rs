@@ -98,8 +98,10 @@ impl<'a> Binder<'a> {
             other => {
                 let message = format!("expected a condition, found a {}", other.name());
                 let error = BindError::new(BindErrorCode::TypeMismatch, span, message);
-                let hint = "compare the number with one, as `x != 0` does";
-                Err(if other.is_numeric() { error.with_hint(hint) } else { error }.into())
+                match other.is_numeric() {
+                    true => Err(error.with_hint("compare the number with one, as `x != 0` does").into()),
+                    false => Err(error.into()),
+                }
             }
         }
     }
