@@ -355,6 +355,7 @@ impl<'a> Binder<'a> {
             ("assert", [condition, message]) => return self.asserted(condition, message, span),
             ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
             ("datetime_part" | "datepart" | "datetime_add", [part, ..]) => self.check_part(name, part, span)?,
+            ("extract_all" | "extractall", [pattern, ..]) => self.check_groups(name, pattern, span)?,
             ("countof", [_, _, kind]) => self.check_word(kind, &["normal", "regex"], span)?,
             // Of all parts Kusto counts only weeks as a real number.
             ("datetime_diff", [part, ..]) => {
