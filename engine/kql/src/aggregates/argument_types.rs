@@ -1,7 +1,7 @@
 //! The types of values that aggregates take, as Kusto's binder has them. A value of another type is refused before any
 //! row is read, and the refusal says how to convert it.
 
-use crate::bind::{BindError, BindErrorCode, Binder, Result, Typed};
+use crate::bind::{BindError, BindErrorCode, BindStop, Binder, Result, Typed};
 use crate::span::Span;
 use crate::types::KqlType;
 
@@ -35,7 +35,7 @@ pub(super) fn orderable(name: &str, kql_type: KqlType, span: Span) -> Result<()>
     }
 }
 
-fn mismatch(span: Span, message: String, hint: Option<&str>) -> crate::bind::BindStop {
+fn mismatch(span: Span, message: String, hint: Option<&str>) -> BindStop {
     let error = BindError::new(BindErrorCode::TypeMismatch, span, message);
     match hint {
         Some(hint) => error.with_hint(hint).into(),

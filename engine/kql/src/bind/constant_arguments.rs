@@ -3,11 +3,16 @@
 
 use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
+use regex::Regex;
 
 use super::{Binder, Result, Typed, constant_of, invalid, text_of};
 use crate::span::Span;
 use crate::types::KqlType;
 
+/// The most groups of a pattern of `extract_all`.
+const MAX_GROUPS: usize = 16;
+/// The longest pattern whose groups are counted before any row is read.
+const MAX_CHECKED_PATTERN: usize = 16 << 10;
 /// The delimiters between the parts of a time format.
 const FORMAT_DELIMITERS: &str = " /-:,._[]";
 /// The parts of a datetime that `datetime_part` reads, and those that are added and counted.
@@ -76,5 +81,19 @@ impl Binder<'_> {
             return Ok(());
         }
         invalid(span, format!("`{word}` is none of: {}", words.join(", ")))
+    }
+
+    /// Checks that a constant pattern has as many groups as `extract_all` takes.
+    pub(super) fn check_groups(&mut self, function: &str, pattern: &Typed, span: Span) -> Result<()> {
+        let pattern = constant_of(&pattern.expr)?;
+        let text = text_of(pattern.as_ref()).filter(|text| text.len() <= MAX_CHECKED_PATTERN);
+        let Some(Ok(regex)) = text.map(Regex::new) else { return Ok(()) };
+        // The first one is the whole match.
+        if (2..=MAX_GROUPS + 1).contains(&regex.captures_len()) {
+            return Ok(());
+        }
+        let message =
+            format!("the pattern of `{function}` has 1 to {MAX_GROUPS} groups; put `(...)` around what is wanted");
+        invalid(span, message)
     }
 }

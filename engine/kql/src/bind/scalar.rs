@@ -98,8 +98,10 @@ impl<'a> Binder<'a> {
             other => {
                 let message = format!("expected a condition, found a {}", other.name());
                 let error = BindError::new(BindErrorCode::TypeMismatch, span, message);
-                let hint = "compare the number with one, as `x != 0` does";
-                Err(if other.is_numeric() { error.with_hint(hint) } else { error }.into())
+                match other.is_numeric() {
+                    true => Err(error.with_hint("compare the number with one, as `x != 0` does").into()),
+                    false => Err(error.into()),
+                }
             }
         }
     }
@@ -353,6 +355,7 @@ impl<'a> Binder<'a> {
             ("assert", [condition, message]) => return self.asserted(condition, message, span),
             ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
             ("datetime_part" | "datepart" | "datetime_add", [part, ..]) => self.check_part(name, part, span)?,
+            ("extract_all" | "extractall", [pattern, ..]) => self.check_groups(name, pattern, span)?,
             ("countof", [_, _, kind]) => self.check_word(kind, &["normal", "regex"], span)?,
             // Of all parts Kusto counts only weeks as a real number.
             ("datetime_diff", [part, ..]) => {
