@@ -161,7 +161,20 @@ impl Runtime {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Whoever waits does so within the time of its statement.
         let planning = QuerySlots::new(SlotLimits { slots: 2 * cores, per_caller: cores, queued: usize::MAX });
-        Ok(Self { states, config, env, files, columns, results, resident, run_traces, metrics, cluster, threads, planning })
+        Ok(Self {
+            states,
+            config,
+            env,
+            files,
+            columns,
+            results,
+            resident,
+            run_traces,
+            metrics,
+            cluster,
+            threads,
+            planning,
+        })
     }
 
     /// Returns the state that plans one statement, or a part of it. `now()` is when the statement began: table functions are called
