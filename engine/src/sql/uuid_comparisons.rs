@@ -34,7 +34,7 @@ pub(super) fn with_compared_uuids(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let below: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
         let inputs: Vec<&LogicalPlan> = below.iter().collect();
-        let rows = ComparedRows { schema: merge_schema(&inputs), inputs };
+        let rows = RowOperands { schema: merge_schema(&inputs), inputs };
         // What is above refers to an expression by its name.
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
@@ -77,12 +77,12 @@ fn is_cast(expr: &Expr) -> bool {
 }
 
 /// The rows that expressions are computed over.
-struct ComparedRows<'a> {
+struct RowOperands<'a> {
     inputs: Vec<&'a LogicalPlan>,
     schema: DFSchema,
 }
 
-impl ComparedRows<'_> {
+impl RowOperands<'_> {
     fn is_uuid(&self, expr: &Expr) -> bool {
         is_of_kind(expr, &self.inputs, TextKind::Uuid)
     }
@@ -198,7 +198,7 @@ impl ComparedRows<'_> {
         plan.transform_up_with_subqueries(|node| {
             let below: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
             let inputs: Vec<&LogicalPlan> = below.iter().collect();
-            let inner = ComparedRows { schema: merge_schema(&inputs), inputs };
+            let inner = RowOperands { schema: merge_schema(&inputs), inputs };
             let names = NamePreserver::new(&node);
             node.map_expressions(|expr| {
                 let name = names.save(&expr);
@@ -299,8 +299,8 @@ fn values_of_row(expr: &Expr) -> Option<&[Expr]> {
 fn with_joined_uuids(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
     let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-    let left_rows = ComparedRows { schema: DFSchema::clone(left.schema()), inputs: vec![left.as_ref()] };
-    let right_rows = ComparedRows { schema: DFSchema::clone(right.schema()), inputs: vec![right.as_ref()] };
+    let left_rows = RowOperands { schema: DFSchema::clone(left.schema()), inputs: vec![left.as_ref()] };
+    let right_rows = RowOperands { schema: DFSchema::clone(right.schema()), inputs: vec![right.as_ref()] };
     let mut changed = false;
     let mut on = Vec::with_capacity(join.on.len());
     for (one, other) in std::mem::take(&mut join.on) {
@@ -335,7 +335,7 @@ fn with_united_uuids(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Union(Union { inputs, schema })));
     }
     let read = |input: Arc<LogicalPlan>| -> Result<Arc<LogicalPlan>> {
-        let rows = ComparedRows { schema: DFSchema::clone(input.schema()), inputs: vec![input.as_ref()] };
+        let rows = RowOperands { schema: DFSchema::clone(input.schema()), inputs: vec![input.as_ref()] };
         let columns = input.schema().columns().into_iter().enumerate().map(|(index, column)| {
             if !mixed.contains(&index) {
                 return Ok(Expr::Column(column));

@@ -6,7 +6,7 @@ use querent_engine::kql::{KqlType, behind_comments, plugin_names};
 use serde_json::{Value, json};
 
 use super::activity;
-use super::policies::PolicyCommand;
+use super::policies::ShowPolicyCommand;
 use super::schema::{self, DatabaseColumns};
 use super::table::{CommandTable, TEXT};
 use super::words::{CommandOption, Word, split, split_options};
@@ -58,7 +58,7 @@ enum ShowTarget {
     /// Kusto's plugins, and which of them are here.
     Plugins,
     /// Policies of Kusto's kinds, none of which is set.
-    Policy(PolicyCommand),
+    Policy(ShowPolicyCommand),
     /// Mappings of a table, of which there is none.
     TableMappings(String),
     /// What the engine answers: the plan of a query, and graph models.
@@ -157,7 +157,7 @@ impl ShowCommand {
             }
             _ => {
                 let of_databases = || databases_command(&lower, &words);
-                let of_policies = || PolicyCommand::parse(&lower, &words).map(ShowTarget::Policy);
+                let of_policies = || ShowPolicyCommand::parse(&lower, &words).map(ShowTarget::Policy);
                 match schema_command(&lower, &words, &options).or_else(of_databases).or_else(of_policies) {
                     Some(what) => what,
                     None => return Err(not_supported(text, &lower)),

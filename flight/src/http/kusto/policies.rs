@@ -38,7 +38,7 @@ const POLICIES: &[(&str, &str)] = &[
 
 /// A command that shows a policy.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PolicyCommand {
+pub(super) struct ShowPolicyCommand {
     /// The name of the policy in the result.
     policy: &'static str,
     of: PolicyEntities,
@@ -58,7 +58,7 @@ enum PolicyEntities {
     Tables,
 }
 
-impl PolicyCommand {
+impl ShowPolicyCommand {
     /// Returns the command of these words, the first of which are in lower case; `None` when it is none.
     pub(super) fn parse(lower: &[&str], words: &[Word]) -> Option<Self> {
         let (of, kind) = match lower {
