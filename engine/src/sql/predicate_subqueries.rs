@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::shorthand::{call, number, plain, query_of, select_star, taken};
 use super::syntax::{any_expr, change_own_exprs};
 
-const RELATION: &str = "__queried";
+/// The query that a value is compared with, of one column.
+pub(super) const QUERIED: &str = "__queried";
 pub(super) const VALUE: &str = "__queried_value";
 
 /// Writes out the predicates over queries that stand in an expression, outside of its subqueries.
@@ -150,7 +151,7 @@ fn scalar(query: &Query, item: Expr, condition: Option<Expr>) -> Expr {
 pub(super) fn is_of_values(from: &[TableWithJoins]) -> bool {
     match from {
         [TableWithJoins { relation: TableFactor::Derived { alias: Some(alias), .. }, joins }] if joins.is_empty() => {
-            alias.name.value == RELATION && !alias.columns.is_empty()
+            alias.name.value == QUERIED && !alias.columns.is_empty()
         }
         _ => false,
     }
@@ -160,7 +161,7 @@ fn derived(query: Query, columns: Vec<TableAliasColumnDef>) -> TableFactor {
     TableFactor::Derived {
         lateral: false,
         subquery: Box::new(query),
-        alias: Some(TableAlias { explicit: true, name: Ident::new(RELATION), columns, at: None }),
+        alias: Some(TableAlias { explicit: true, name: Ident::new(QUERIED), columns, at: None }),
         sample: None,
     }
 }

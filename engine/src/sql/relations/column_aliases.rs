@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{TableAlias, TableFactor};
 
 use super::Context;
 use crate::error::EngineError;
+use crate::sql::predicate_subqueries::QUERIED;
 
 /// Takes a relation's alias off, if it names columns.
 pub(super) fn taken_from(relation: &mut TableFactor) -> Option<TableAlias> {
@@ -30,7 +31,11 @@ pub(super) fn named(plan: LogicalPlan, mut alias: TableAlias, context: &Context<
     let columns = plan.schema().columns();
     if names.len() != columns.len() {
         let (relation, found, named) = (&alias.name.value, columns.len(), names.len());
-        let message = format!("`{relation}` is given {named} names of columns, and has {found}");
+        let message = if relation == QUERIED {
+            format!("a value is compared with a query of one column, and this one has {found}")
+        } else {
+            format!("`{relation}` is given {named} names of columns, and has {found}")
+        };
         return Err(EngineError::Plan { message }.into());
     }
     let named = columns.into_iter().zip(names);
