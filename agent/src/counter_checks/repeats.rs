@@ -97,7 +97,8 @@ async fn summed_states(checked: &Checked<'_>, select: &Select, scope: &Scope) ->
         return None;
     }
     let others: Vec<&str> = columns.iter().filter(|(_, kind)| !is_time(kind)).map(|(name, _)| name.as_str()).collect();
-    if !is_called_so && !(is_of_state(&sum) && is_grid(checked, table, &others, day).await) {
+    let is_state = is_called_so || (is_of_state(&sum) && is_grid(checked, table, &others, day).await);
+    if !is_state {
         return None;
     }
     let (with, rows, day) = (checked.with_clause(), rows_read(select), quote_identifier(day));
