@@ -25,12 +25,14 @@ pub(super) async fn check(State(routes): State<&'static [Route]>, request: Reque
     refused.into_response()
 }
 
-/// Whether a body may be JSON by its header: `application/json`, `text/json`, a type that ends with `+json`, or none.
+/// Whether a body may be JSON by its header: `application/json`, `text/json`, a type that ends with `+json`, or none. That of
+/// forms is what `curl -d` says of any body, and no form of a page makes JSON in its encoding.
 fn may_be_json(headers: &HeaderMap) -> bool {
     let Some(sent) = headers.get(header::CONTENT_TYPE) else { return true };
     let media_type =
         sent.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    matches!(media_type.as_str(), "application/json" | "text/json") || media_type.ends_with("+json")
+    let is_json = matches!(media_type.as_str(), "application/json" | "text/json") || media_type.ends_with("+json");
+    is_json || media_type == "application/x-www-form-urlencoded"
 }
 
 #[cfg(test)]
@@ -44,11 +46,12 @@ mod tests {
         let is_taken = |sent: &'static str| {
             may_be_json(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(sent))]))
         };
+        const CURL: &str = "application/x-www-form-urlencoded";
         assert!(may_be_json(&HeaderMap::new()));
-        for sent in ["application/json", "Application/JSON; charset=utf-8", "application/a2a+json", "text/json"] {
+        for sent in ["application/json", "Application/JSON; charset=utf-8", "application/a2a+json", "text/json", CURL] {
             assert!(is_taken(sent), "{sent}");
         }
-        for sent in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "json"] {
+        for sent in ["text/plain", "application/xml", "multipart/form-data; boundary=x", "", "json"] {
             assert!(!is_taken(sent), "{sent}");
         }
     }
