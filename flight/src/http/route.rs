@@ -191,8 +191,9 @@ impl Surface {
                 let once = forwarded.route_layer(from_fn_with_state(state.clone(), idempotency::once));
                 let told = once.route_layer(from_fn_with_state((state.clone(), self.routes), unread_body::check));
                 let typed = match self.errors {
-                    // HolmesGPT's server reads a body whatever its type.
-                    ErrorSchema::Detail => told,
+                    // HolmesGPT's server reads a body whatever its type; pages call ask and Cube's routes by `fetch`, which
+                    // says `text/plain` of a text by itself.
+                    ErrorSchema::Detail | ErrorSchema::Flat => told,
                     _ => told.route_layer(from_fn_with_state(self.routes, content_type::check)),
                 };
                 typed.route_layer(from_fn_with_state(self.routes, query_parameters::check))
