@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 
 use super::fuse::{Boost, rank_weight};
 use crate::error::Result;
-use crate::index::{IndexPart, SearchFilter};
+use crate::index::{IndexPart, SearchFilter, TextRanking};
 use crate::model::FoundBy;
 use crate::policy::Rights;
 use crate::principal::Principal;
@@ -29,9 +29,14 @@ const FIRST_RANKS: f32 = 0.25;
 /// The most columns that boost one table.
 const MAX_COLUMNS: usize = 2;
 
-/// Column texts that fit a question, best first, by each ranking.
-#[derive(Debug, Default)]
-pub(super) struct RankedTexts([Vec<i64>; 2]);
+/// Column texts that fit a question, best first.
+#[derive(Default)]
+pub(super) struct RankedTexts {
+    by_words: Vec<i64>,
+    by_meaning: Vec<i64>,
+    /// What ranks those that the caller knows anew, where it may not know all.
+    of_known: Option<TextRanking>,
+}
 
 /// Ranks the column texts that fit the question best, by words and by meaning; more where `is_bound`, since the caller then knows
 /// only some of them.
@@ -50,7 +55,9 @@ pub(super) async fn ranked_texts(
         }
     };
     let (bm25, dense) = futures::join!(columns.bm25(text, depth, &all), by_meaning);
-    RankedTexts([bm25, dense].map(|ranking| ranking.into_iter().map(|scored| scored.object_id).collect()))
+    let [by_words, by_meaning] =
+        [bm25, dense].map(|ranking| ranking.into_iter().map(|scored| scored.object_id).collect());
+    RankedTexts { by_words, by_meaning, of_known: is_bound.then(|| columns.ranking_by(text)) }
 }
 
 /// Returns the names of the columns with those texts, the best first. `is_known` says whether a column with a name and a text is
@@ -62,7 +69,22 @@ fn ranked_names(
 ) -> Result<Vec<String>> {
     let mut scores: HashMap<i64, f32> = HashMap::new();
     let mut names: HashMap<i64, Option<String>> = HashMap::new();
-    for ranking in &texts.0 {
+    let known_by_words = match &texts.of_known {
+        Some(ranking) => {
+            let mut known = Vec::new();
+            for (id, named) in texts.by_words.iter().zip(named_column_texts(view.connection, &texts.by_words)?) {
+                if let Some((name, text)) = named
+                    && is_known(&name, &text)?
+                {
+                    names.insert(*id, Some(name));
+                    known.push((*id, text));
+                }
+            }
+            Some(ranking.ranked(&known))
+        }
+        None => None,
+    };
+    for ranking in [known_by_words.as_ref().unwrap_or(&texts.by_words), &texts.by_meaning] {
         let mut rank = 0;
         for (id, named) in ranking.iter().zip(named_column_texts(view.connection, ranking)?) {
             if rank == DEPTH {
