@@ -23,10 +23,9 @@ impl IndexPart {
 impl TextRanking {
     /// Returns the ids of texts, the best first.
     pub(crate) fn ranked(&self, texts: &[(i64, String)]) -> Vec<i64> {
-        let documents: Vec<(i64, Document)> =
-            texts.iter().map(|(id, text)| (*id, self.analyzer.document(text))).collect();
+        let documents: Vec<Document> = texts.iter().map(|(_, text)| self.analyzer.document(text)).collect();
         let mut stats = CorpusStats::default();
-        for (_, document) in &documents {
+        for document in &documents {
             let has = |token: &String| usize::from(document.frequencies.contains_key(token));
             let counts: Vec<usize> = self.tokens.iter().map(has).collect();
             stats.add_segment(u64::from(document.length), 1, &self.tokens, &counts);
@@ -39,8 +38,9 @@ impl TextRanking {
             };
             self.tokens.iter().filter_map(weight).sum()
         };
-        let mut scored: Vec<(i64, f32)> = documents.iter().map(|(id, document)| (*id, score(document))).collect();
-        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        scored.into_iter().map(|(id, _)| id).collect()
+        let mut scored: Vec<(f32, &(i64, String))> = documents.iter().map(score).zip(texts).collect();
+        // Ids tell which text was there first, for whomever.
+        scored.sort_by(|(a, (_, of_a)), (b, (_, of_b))| b.total_cmp(a).then_with(|| of_a.cmp(of_b)));
+        scored.into_iter().map(|(_, (id, _))| *id).collect()
     }
 }

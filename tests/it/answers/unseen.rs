@@ -18,12 +18,12 @@ const TEXTS: &str = include_str!("unseen/texts.ndjson");
 const QUERIES: &str = include_str!("unseen/queries.ndjson");
 const HALVES: [&str; 3] = ["a", "b", "c"];
 /// Of 184 questions with an answer and 100 without, 192 answers of each kind, and 100 queries of each kind.
-const MOST_FALSE_GAPS: usize = 14;
-const LEAST_GAPS: usize = 54;
-const MOST_FALSE_DOUBTS: usize = 19;
-const LEAST_DOUBTS: usize = 174;
+const MOST_FALSE_GAPS: usize = 12;
+const LEAST_GAPS: usize = 68;
+const MOST_FALSE_DOUBTS: usize = 11;
+const LEAST_DOUBTS: usize = 181;
 const MOST_FALSE_FLAGS: usize = 2;
-const LEAST_FLAGS: usize = 90;
+const LEAST_FLAGS: usize = 96;
 const SAID: &str = "That is what the data says.";
 
 /// A question, and what the model does when it is asked.
