@@ -57,6 +57,8 @@ const SCALES: [(&str, f64); 44] = [
     ("duizend", 1e3),
     ("mila", 1e3),
 ];
+/// The scale of two words.
+const MIL_MILLONES: &str = "mil millones";
 const WORDS: [&str; 18] = [
     "two",
     "three",
@@ -398,12 +400,13 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     }
     let letters: String =
         rest[end..].chars().take_while(|c| c.is_alphabetic() || c.is_ascii_digit() || *c == '_').collect();
+    let unit = letters.to_lowercase();
     let has_currency = text[..start].trim_end().ends_with(CURRENCIES);
     let is_attached_billion = letters.eq_ignore_ascii_case("b") && (decimals > 0 || has_currency);
-    let is_scale = is_attached_billion || SCALES.iter().any(|(name, _)| letters.to_lowercase() == *name);
-    if exponent.is_none() && !letters.is_empty() && !is_scale && !is_unit(&letters) {
+    let is_scale = is_attached_billion || SCALES.iter().any(|(name, _)| unit == *name);
+    if exponent.is_none() && !letters.is_empty() && !is_scale && !is_unit(&unit) {
         let length = end + letters.len();
-        if ["st", "nd", "rd", "th"].contains(&letters.to_lowercase().as_str()) {
+        if ["st", "nd", "rd", "th"].contains(&unit.as_str()) {
             let rank = rest[..end].parse().ok().filter(|_| is_rank(text, start, start + length));
             let text = rest[..length].to_owned();
             let token =
@@ -449,11 +452,12 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     }
     let after = rest[end..].trim_start();
     let word: String = after.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
-    let scale = if letters.is_empty() { word } else { letters.to_lowercase() };
+    let scale = if letters.is_empty() { word } else { unit };
     // A letter behind a space is a unit, not a scale, but of money: `1,2 M€`.
     let is_money = after.get(scale.len()..).is_some_and(|rest| rest.starts_with(CURRENCIES));
     let known = SCALES.iter().find(|(name, _)| scale == *name && (!letters.is_empty() || name.len() > 1 || is_money));
-    let factor = match after.to_lowercase().starts_with("mil millones") {
+    let is_mil_millones = after.get(..MIL_MILLONES.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(MIL_MILLONES));
+    let factor = match is_mil_millones {
         true => Some(1e9),
         false => known.map(|(_, factor)| *factor).or_else(|| is_attached_billion.then_some(1e9)),
     };
@@ -544,7 +548,7 @@ fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextToken
     if behind.strip_prefix("Uhr").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)) {
         return (hour <= 24).then_some((end, TextTokenKind::Hour(hour % 24)));
     }
-    let is_whole_word = behind.replace('.', "").chars().nth(2).is_none_or(|c| !c.is_alphanumeric());
+    let is_whole_word = behind.chars().filter(|c| *c != '.').nth(2).is_none_or(|c| !c.is_alphanumeric());
     let hour = match (half.as_str(), hour) {
         ("am" | "pm", 0 | 13..) => return None,
         ("am", 12) => 0,
@@ -569,8 +573,8 @@ fn hour_of_day(time: &str, behind: &str) -> String {
     }
 }
 
-/// Whether letters right behind a number are a unit.
+/// Whether lowercase letters right behind a number are a unit.
 fn is_unit(letters: &str) -> bool {
     ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
-        .contains(&letters.to_lowercase().as_str())
+        .contains(&letters)
 }
