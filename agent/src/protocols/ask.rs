@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 use super::fields::check_names;
 use super::json::parse_json;
 use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
+use crate::assessment::AnswerAssessment;
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
+use crate::proof::ProofLink;
 use crate::request::{AskRequest, MAX_QUESTION_BYTES};
 
 pub use decisions::{RunDecisions, approval_json};
@@ -99,6 +101,13 @@ impl AskRenderer {
             EventKind::TextDelta { text, .. } => {
                 return Some(("answer_delta", AskData::Piece { text: self.answer.push(text) }));
             }
+            // So are proofs: an answer may have thousands.
+            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, assessment, .. } => {
+                let mut said = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
+                add_ticket(&mut said, ticket.as_ref());
+                let proof = Some(proof.as_slice()).filter(|proof| !proof.is_empty());
+                return Some(("answer_final", AskData::Answer { said, proof, assessment }));
+            }
             _ => {}
         }
         self.document(event).map(|(name, document)| (name, AskData::Document(document)))
@@ -133,17 +142,6 @@ impl AskRenderer {
                 add_chart(&mut data, result);
                 add_ticket(&mut data, result.ticket.as_ref());
                 ("tool_result", data)
-            }
-            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, assessment, .. } => {
-                let mut data = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
-                add_ticket(&mut data, ticket.as_ref());
-                if !proof.is_empty() {
-                    data["proof"] = json!(proof);
-                }
-                if let (Some(data), Value::Object(assessment)) = (data.as_object_mut(), json!(assessment)) {
-                    data.extend(assessment);
-                }
-                ("answer_final", data)
             }
             EventKind::RunError { code, message, detail_code } => {
                 ("run_error", json!({ "code": code.as_str(), "message": message, "detail_code": detail_code }))
@@ -185,6 +183,7 @@ impl AskRenderer {
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDone { .. }
             | EventKind::TextDone { .. }
+            | EventKind::AnswerFinal { .. }
             | EventKind::ClientToolRequested(_)
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
@@ -197,7 +196,17 @@ impl AskRenderer {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AskData<'a> {
-    Piece { text: Cow<'a, str> },
+    Piece {
+        text: Cow<'a, str>,
+    },
+    Answer {
+        #[serde(flatten)]
+        said: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        proof: Option<&'a [ProofLink]>,
+        #[serde(flatten)]
+        assessment: &'a AnswerAssessment,
+    },
     Document(Value),
 }
 
