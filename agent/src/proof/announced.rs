@@ -25,63 +25,16 @@ pub(super) enum ChangeDirection {
     Down,
 }
 
-/// Words of a change from one number to another, which is a difference of the two.
-const CHANGES: [&str; 41] = [
-    "grew",
-    "fell",
-    "shrank",
-    "shrunk",
-    "rose",
-    "increase",
-    "decrease",
-    "growth",
-    "drop",
-    "declin",
-    "up by",
-    "down by",
-    " up on ",
-    " up from ",
-    " down on ",
-    " down from ",
-    "mehr als",
-    "weniger als",
-    "más que",
-    "menos que",
-    "plus que",
-    "moins que",
-    "mais que",
-    "mais do que",
-    "menos do que",
-    "meer dan",
-    "minder dan",
-    "gestiegen",
-    "gesunken",
-    " stieg",
-    " sank",
-    "aument",
-    "augment",
-    "disminuy",
-    "diminu",
-    " cayó",
-    " caiu",
-    " subió",
-    " subiu",
-    "gestegen",
-    "gedaald",
-];
-const UP: [&str; 24] = [
+/// Words of a change from one number to another, which is a difference of the two: upwards, downwards, and of no direction
+/// that is known here.
+const RISES: [&str; 19] = [
     "grew",
     "rose",
     "increase",
     "growth",
-    " gain",
     "up by",
     " up on ",
     " up from ",
-    "higher",
-    "more",
-    "larger",
-    "greater",
     "mehr als",
     "más que",
     "plus que",
@@ -95,7 +48,7 @@ const UP: [&str; 24] = [
     " subió",
     "gestegen",
 ];
-const DOWN: [&str; 24] = [
+const FALLS: [&str; 20] = [
     "fell",
     "shrank",
     "shrunk",
@@ -105,10 +58,6 @@ const DOWN: [&str; 24] = [
     "down by",
     " down on ",
     " down from ",
-    "lower",
-    "fewer",
-    "less",
-    "smaller",
     "weniger als",
     "menos que",
     "moins que",
@@ -121,6 +70,10 @@ const DOWN: [&str; 24] = [
     " cayó",
     "gedaald",
 ];
+const OTHER_CHANGES: [&str; 2] = [" caiu", " subiu"];
+/// Words that compare, and say a direction as well.
+const MORE: [&str; 5] = [" gain", "higher", "more", "larger", "greater"];
+const LESS: [&str; 4] = ["lower", "fewer", "less", "smaller"];
 /// Words by which a number without its sign is a loss.
 pub(super) const LOSSES: [&str; 35] = [
     "lost",
@@ -165,7 +118,8 @@ const COMPARES: &str = "er than ";
 impl AnnouncedOperation {
     pub(super) fn in_text(text: &str) -> Self {
         let text = without_bounds(&text.to_lowercase());
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let has = |words: &[&str]| has_any(&text, words);
+        let is_change = has_plus(&text) || has(&RISES) || has(&FALLS) || has(&OTHER_CHANGES);
         let is_over_time = has(&["over "]) && PERIODS.iter().any(|period| find_word(&text, period).is_some());
         Self {
             // `Of 1,000 payments 310 were in cash`.
@@ -217,8 +171,7 @@ impl AnnouncedOperation {
             ]),
             difference: is_by_number(&text)
                 || is_up_or_down(&text)
-                || has_plus(&text)
-                || has(&CHANGES)
+                || is_change
                 // A margin in percent is a share, and no difference.
                 || (has(&["margin"]) && !has(&["%", "percent"]))
                 || has(&[
@@ -279,7 +232,7 @@ impl AnnouncedOperation {
                     COMPARES,
                 ]),
             direction: direction_of(&text),
-            growth: has_plus(&text) || has(&CHANGES),
+            growth: is_change,
             ratio: has_times_mark(&text)
                 || has(&[
                     " to one",
@@ -349,14 +302,18 @@ impl AnnouncedOperation {
     }
 }
 
+fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
 /// Returns the direction of the change that a text says.
 pub(super) fn direction_in(text: &str) -> Option<ChangeDirection> {
     direction_of(&without_bounds(&text.to_lowercase()))
 }
 
 fn direction_of(lower: &str) -> Option<ChangeDirection> {
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    match (has(&UP), has(&DOWN)) {
+    let has = |words: &[&str]| has_any(lower, words);
+    match (has(&RISES) || has(&MORE), has(&FALLS) || has(&LESS)) {
         (true, false) => Some(ChangeDirection::Up),
         (false, true) => Some(ChangeDirection::Down),
         _ => None,
