@@ -75,7 +75,7 @@ const OTHER_CHANGES: [&str; 2] = [" caiu", " subiu"];
 const MORE: [&str; 5] = [" gain", "higher", "more", "larger", "greater"];
 const LESS: [&str; 4] = ["lower", "fewer", "less", "smaller"];
 /// Words by which a number without its sign is a loss.
-pub(super) const LOSSES: [&str; 35] = [
+const LOSSES: [&str; 35] = [
     "lost",
     "loss",
     "losses",
@@ -153,7 +153,7 @@ impl AnnouncedOperation {
                     "samen",
                     "insieme",
                 ]),
-            loss: LOSSES.iter().any(|word| text.contains(word) && find_word(&text, word).is_some()),
+            loss: says_loss(&text),
             median: has(&["median", "mediane", "mediana", "médiane"]),
             average: has(&[
                 "average",
@@ -304,6 +304,12 @@ impl AnnouncedOperation {
 
 fn has_any(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
+}
+
+/// Whether a text says that a number without its sign is a loss.
+pub(super) fn says_loss(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    LOSSES.iter().any(|word| lower.contains(word) && find_word(&lower, word).is_some())
 }
 
 /// Returns the direction of the change that a text says.

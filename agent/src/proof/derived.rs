@@ -1,7 +1,7 @@
 //! Numbers that one cell gives: what a share leaves (`the other 76 %`), one in so many, a ratio as an increase, and a measure
 //! in another unit.
 
-use super::announced::LOSSES;
+use super::announced::says_loss;
 use super::foreign_numbers::without_added_part;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
@@ -193,7 +193,7 @@ pub(super) fn derived_origin(
                 return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
             }
             // `Lost 1.56 metres` of -1560 mm.
-            let is_loss = value < 0.0 && LOSSES.iter().any(|word| find_word(&lower, word).is_some());
+            let is_loss = value < 0.0 && says_loss(&lower);
             if is_loss && number.stands_for(-value * factor, ShareScale::Unknown) {
                 return origin(format!("1.0e0 * {:?} * {factor:?}", -value), -value * factor);
             }

@@ -3,7 +3,7 @@
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 
-use super::announced::LOSSES;
+use super::announced::says_loss;
 use super::dates::{begins_month, dates_in};
 use super::foreign_numbers::{added_part, foreign_part};
 use super::number_of;
@@ -199,7 +199,7 @@ impl TextToken {
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let is_less =
             number_of(value).is_some_and(|value| value < 0.0 && number.stands_for(-value, ShareScale::Unknown));
-        is_less && number.value > 0.0 && LOSSES.iter().any(|word| find_word(clause, word).is_some())
+        is_less && number.value > 0.0 && says_loss(clause)
     }
 
     pub(super) fn is_percent(&self) -> bool {
