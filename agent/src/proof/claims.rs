@@ -533,13 +533,13 @@ fn is_part_of_number(token: &TextToken, clause: &str) -> bool {
 
 /// Finds the share that one column's total is of another's: `overall, 358 of 400 (89.5 %)`.
 fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    if !number.is_percent || result.rows.len() < 2 {
+        return None;
+    }
     let lower = place.sentence.to_lowercase();
     let numbers = tokens_in(place.sentence);
     let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
         || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
-    if !number.is_percent || result.rows.len() < 2 {
-        return None;
-    }
     // `Of the 358 who enrolled 254 passed (70.9 %)`: both totals are said.
     let says = |total: f64| {
         numbers.iter().any(|token| match &token.kind {
