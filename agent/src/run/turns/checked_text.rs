@@ -32,7 +32,7 @@ impl CheckedText {
         if !prover.has_rows() || self.ended >= MAX_CHECKED {
             let waited = self.sentence.split_off(self.said);
             (self.sentence, self.said) = (String::new(), 0);
-            return waited + &piece;
+            return if waited.is_empty() { piece } else { waited + &piece };
         }
         self.sentence.push_str(&piece);
         let mut ready = String::new();
