@@ -117,7 +117,7 @@ pub(super) fn foreign_gaps(question: &str, vocabulary: &Vocabulary) -> Vec<Asked
 /// Whether the data has nothing for a word by any word of the groups that it is in; not of a word that is in none.
 pub(super) fn is_nowhere(word: &str, vocabulary: &Vocabulary) -> bool {
     let others = same_things(&fold(word));
-    !others.is_empty() && !others.iter().any(|other| is_called(other, vocabulary))
+    !others.is_empty() && !is_any_called(&others, vocabulary)
 }
 
 /// Returns the thing behind the first word that asks.
@@ -154,16 +154,18 @@ fn asked_thing<'w>(words: &[&'w str]) -> Option<&'w str> {
 /// Whether something of the data is called by a word, or by another word for the same thing.
 fn is_named(word: &str, vocabulary: &Vocabulary) -> bool {
     let plain = fold(word);
-    vocabulary.names(&word.to_lowercase())
-        || is_called(&plain, vocabulary)
-        || same_things(&plain).iter().any(|other| is_called(other, vocabulary))
+    let mut things: Vec<&str> = same_things(&plain);
+    things.push(&plain);
+    vocabulary.names(&word.to_lowercase()) || is_any_called(&things, vocabulary)
 }
 
-/// Whether a name is a form of a word without accents, or ends with it: `einsatzfahrzeuge` of `fahrzeug`.
-fn is_called(plain: &str, vocabulary: &Vocabulary) -> bool {
+/// Whether a name is a form of one of some words without accents, or ends with it: `einsatzfahrzeuge` of `fahrzeug`.
+fn is_any_called(things: &[&str], vocabulary: &Vocabulary) -> bool {
     vocabulary.words_of(SHORTEST_THING - 1).any(|known| {
         let known = fold(known);
-        is_form(plain, &known) || is_compound(plain, &known) || is_compound(&known, plain)
+        let is_its_name =
+            |plain: &&str| is_form(plain, &known) || is_compound(plain, &known) || is_compound(&known, plain);
+        things.iter().any(is_its_name)
     })
 }
 
