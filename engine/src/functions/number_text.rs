@@ -71,30 +71,12 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
         (_, Some(rest)) => (Some(false), rest),
         (None, None) => (None, body),
     };
-    let (in_brackets, body) = match body.strip_suffix("PR") {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
-    let (first_sign, body) = match body.strip_prefix("SG") {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
-    let (leading_sign, body) = match body.strip_prefix('S') {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
-    let (trailing_sign, body) = match body.strip_suffix("MI").or_else(|| body.strip_suffix('S')) {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
-    let (currency, body) = match body.strip_prefix('$').or_else(|| body.strip_prefix('L')) {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
-    let (percent, body) = match body.strip_suffix('%') {
-        Some(rest) => (true, rest),
-        None => (false, body),
-    };
+    let (in_brackets, body) = taken(body, body.strip_suffix("PR"));
+    let (first_sign, body) = taken(body, body.strip_prefix("SG"));
+    let (leading_sign, body) = taken(body, body.strip_prefix('S'));
+    let (trailing_sign, body) = taken(body, body.strip_suffix("MI").or_else(|| body.strip_suffix('S')));
+    let (currency, body) = taken(body, body.strip_prefix('$').or_else(|| body.strip_prefix('L')));
+    let (percent, body) = taken(body, body.strip_suffix('%'));
     let (whole, fraction) = body.split_once(['.', 'D']).map_or((body, ""), |(whole, fraction)| (whole, fraction));
     let is_digit = |letter: char| matches!(letter, '9' | '0');
     let known = whole.chars().all(|letter| is_digit(letter) || matches!(letter, ',' | 'G'));
@@ -176,6 +158,11 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
         text.push_str(&if is_upper { suffix.to_uppercase() } else { suffix.to_owned() });
     }
     Ok(text)
+}
+
+/// Returns whether something was taken from a pattern, and what is left of it.
+fn taken<'a>(body: &'a str, rest: Option<&'a str>) -> (bool, &'a str) {
+    (rest.is_some(), rest.unwrap_or(body))
 }
 
 /// Returns what stands behind the digits of an ordinal number in English.

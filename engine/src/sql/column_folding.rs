@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::FieldRef;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
@@ -24,6 +23,7 @@ use super::column_scopes::{self, Doubt};
 use super::expansion::expand_columns;
 use super::near_references::near_references;
 use super::outer_aggregates::refuse_outer_aggregates;
+use super::plan_nodes::any_node;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
 use crate::identifiers::same_name;
@@ -83,16 +83,12 @@ pub(super) fn plan_expanded<S: ContextProvider>(
 /// Whether rows are sorted by a column that they do not have: the planner takes a qualified name of ORDER BY as it is
 /// written, and only the analysis of the plan misses it.
 fn sorts_by_missing(plan: &LogicalPlan) -> Result<bool> {
-    let mut is_missing = false;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Sort(sort) = node {
-            let schema = sort.input.schema();
-            let mut columns = sort.expr.iter().flat_map(|sort| sort.expr.column_refs());
-            is_missing |= columns.any(|column| !schema.has_column(column));
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(is_missing)
+    any_node(plan, |node| {
+        let LogicalPlan::Sort(sort) = node else { return Ok(false) };
+        let schema = sort.input.schema();
+        let mut columns = sort.expr.iter().flat_map(|sort| sort.expr.column_refs());
+        Ok(columns.any(|column| !schema.has_column(column)))
+    })
 }
 
 fn plan_exactly<S: ContextProvider>(

@@ -1,22 +1,18 @@
 //! `VALUES` and `UNION ALL` of rows that are made of outer columns, as in `LATERAL (VALUES ('a', t.a), ('b', t.b))`: each column
 //! becomes a list that is taken apart, which is what [`super::lateral_joins`] and [`super::lifted_subqueries`] work on.
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, UnnestOptions};
 use datafusion::error::Result;
 use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
+use super::plan_nodes::any_node;
 use super::subquery_values::{has_subquery, only_row};
 
 /// Returns the plan with such rows as lists that are taken apart.
 pub(super) fn with_outer_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut has_any = false;
-    plan.apply_with_subqueries(|node| {
-        has_any |= outer_rows(node)?.is_some();
-        Ok(if has_any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if !has_any {
+    if !any_node(&plan, |node| Ok(outer_rows(node)?.is_some()))? {
         return Ok(plan);
     }
     let written = plan.transform_up_with_subqueries(|node| {

@@ -158,13 +158,6 @@ fn select_of(query: &Query) -> Option<&Select> {
     }
 }
 
-fn text_of(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
-        _ => None,
-    }
-}
-
 fn number_of(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),

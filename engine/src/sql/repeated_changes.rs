@@ -9,6 +9,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use super::catalog_table::CatalogTable;
+use super::plan_nodes::any_node;
 use super::resolved_names::NUMBERED_TABLE;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
@@ -43,18 +44,10 @@ fn change_reads_its_table(change: &WriteStatement) -> DataFusionResult<bool> {
 
 /// Whether a query reads the table of a change, aside from the rows that change.
 fn scans_target(change: &WriteStatement, input: &LogicalPlan) -> DataFusionResult<bool> {
-    let mut is_found = false;
-    input.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && scan.table_name.table() != NUMBERED_TABLE
-            && is_target(change, scan)
-        {
-            is_found = true;
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(is_found)
+    any_node(input, |node| {
+        let LogicalPlan::TableScan(scan) = node else { return Ok(false) };
+        Ok(scan.table_name.table() != NUMBERED_TABLE && is_target(change, scan))
+    })
 }
 
 fn is_target(change: &WriteStatement, scan: &TableScan) -> bool {

@@ -204,6 +204,14 @@ pub(super) fn any_own_expr(expr: &Expr, holds: impl FnMut(&Expr) -> bool) -> boo
     expr.visit(&mut OwnFinder { holds, depth: 0 }).is_break()
 }
 
+/// Returns the text that an expression writes out.
+pub(super) fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
 /// Returns how many nodes expressions have; a long text counts as many.
 pub(super) fn count_nodes(exprs: &[Expr]) -> usize {
     /// So many bytes of a text weigh as much as an expression.

@@ -3,13 +3,13 @@
 
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem, Value, ValueWithSpan,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Select, SelectItem,
 };
 
 use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
 use crate::sql::shorthand::{call, text};
-use crate::sql::syntax::count_nodes;
+use crate::sql::syntax::{count_nodes, text_of};
 
 /// The most nodes that the fields of a struct of a list are written out as: each has the list.
 const MAX_NODES: usize = 100_000;
@@ -54,7 +54,14 @@ fn unnested_value(item: &SelectItem) -> Option<&Expr> {
 fn only_argument(function: &Function) -> Option<&Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     match list.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] => Some(value),
+        [argument] => value_of(argument),
+        _ => None,
+    }
+}
+
+fn value_of(argument: &FunctionArg) -> Option<&Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
         _ => None,
     }
 }
@@ -66,10 +73,7 @@ fn first_element(list: &Expr) -> Option<&Expr> {
         Expr::Array(array) => array.elem.first(),
         Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("make_array") => {
             let FunctionArguments::List(list) = &function.args else { return None };
-            match list.args.first()? {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
-                _ => None,
-            }
+            value_of(list.args.first()?)
         }
         _ => None,
     }
@@ -82,7 +86,11 @@ fn named_values(function: &Function) -> Option<Vec<(String, Expr)>> {
     let fields: Option<Vec<(String, Expr)>> = match name.as_str() {
         "struct_pack" | "row_pack" => list.args.iter().map(named_argument).collect(),
         "named_struct" => {
-            list.args.chunks(2).map(|pair| Some((text_of(pair.first()?)?, value_of(pair.get(1)?)?))).collect()
+            let field = |pair: &[FunctionArg]| {
+                let [name, value] = pair else { return None };
+                Some((text_of(value_of(name)?)?.to_owned(), value_of(value)?.clone()))
+            };
+            list.args.chunks(2).map(field).collect()
         }
         _ => None,
     };
@@ -95,20 +103,6 @@ fn named_argument(argument: &FunctionArg) -> Option<(String, Expr)> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value @ Expr::Identifier(name))) => {
             Some((name.value.clone(), value.clone()))
         }
-        _ => None,
-    }
-}
-
-fn value_of(argument: &FunctionArg) -> Option<Expr> {
-    match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-        _ => None,
-    }
-}
-
-fn text_of(argument: &FunctionArg) -> Option<String> {
-    match value_of(argument)? {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::time_patterns::parsed_time;
 use super::{MAX_REPEATED_NODES, call, filled, parse};
 use crate::error::{EngineError, Result};
-use crate::sql::syntax::count_nodes;
+use crate::sql::syntax::{count_nodes, text_of};
 
 /// The pattern of any text, so that it is one of a null too, which is unknown.
 pub(in crate::sql) const ANY_TEXT: &str = "(?:.*)";
@@ -237,13 +237,6 @@ fn literal_depth(value: &Expr) -> Option<u64> {
     let mut depths = items.iter().filter(|item| !is_null(item)).map(literal_depth);
     let first = depths.next()??;
     depths.all(|depth| depth == Some(first)).then_some(first + 1)
-}
-
-fn text_of(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
-        _ => None,
-    }
 }
 
 /// Returns whether a path of JSON names all parts of an array or object.

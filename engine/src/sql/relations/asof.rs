@@ -15,9 +15,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::Expr;
 
-use super::{Context, malformed, relations_of, subquery, text_of};
+use super::{Context, malformed, relations_of, subquery};
 use crate::error::EngineError;
 use crate::identifiers::same_name;
+use crate::sql::syntax::text_of;
 
 const USAGE: &str =
     "an ASOF JOIN is on equalities and one inequality of both sides: ON a.key = b.key AND a.time >= b.time";

@@ -10,9 +10,10 @@ use datafusion::sql::sqlparser::ast::{
     Expr, TableFactor, TableSample, TableSampleKind, TableSampleQuantity, TableSampleUnit, Value,
 };
 
-use super::{Context, malformed, number_of, relations_of, subquery, text_of};
+use super::{Context, malformed, number_of, relations_of, subquery};
 use crate::error::EngineError;
 use crate::functions::row_hash;
+use crate::sql::syntax::text_of;
 
 const USAGE: &str = "a sample is written `10 PERCENT` or `10 ROWS`, and may end with REPEATABLE (seed)";
 

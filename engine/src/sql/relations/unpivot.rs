@@ -9,12 +9,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{
-    Context, column_names, derived, item_parts, malformed, plan_over_values, quoted_text, select_of, subquery, text_of,
+    Context, column_names, derived, item_parts, malformed, plan_over_values, quoted_text, select_of, subquery,
 };
 use crate::error::EngineError;
 use crate::identifiers::{quote_identifier, same_name};
 use crate::sql::expansion::chosen_columns;
 use crate::sql::row_values::row_values;
+use crate::sql::syntax::text_of;
 
 const USAGE: &str = "write UNPIVOT table ON columns INTO NAME column VALUE column";
 
