@@ -65,7 +65,7 @@ pub(super) async fn ranked_texts(
 fn ranked_names(
     view: &SnapshotView<'_>,
     texts: &RankedTexts,
-    is_known: impl Fn(&str, &str) -> Result<bool>,
+    mut is_known: impl FnMut(&str, &str) -> Result<bool>,
 ) -> Result<Vec<String>> {
     let mut judged: HashMap<i64, Option<(String, String)>> = HashMap::new();
     // The first `most` of a ranking that are known.
@@ -115,7 +115,17 @@ pub(super) fn find(
     is_bound: bool,
 ) -> Result<Vec<Boost>> {
     let rights = view.rights(who);
-    let ranked = ranked_names(view, texts, |name, text| Ok(!is_bound || has_column(view, who, visible, name, text)?))?;
+    let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    let ranked = ranked_names(view, texts, |name, text| {
+        if !is_bound {
+            return Ok(true);
+        }
+        let known = match known.entry(name.to_owned()) {
+            Entry::Occupied(before) => before.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(texts_of_name(view, who, visible, name)?),
+        };
+        Ok(known.iter().any(|known| known == text))
+    })?;
     let mut names: Vec<String> = Vec::new();
     for name in ranked {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
@@ -141,19 +151,18 @@ pub(super) fn find(
     Ok(boosts)
 }
 
-/// Returns whether one of the columns of a name that the caller sees has the text: hidden ones may share its name.
-fn has_column(
+/// Returns the texts of the columns of a name that the caller sees: hidden ones may share its name.
+fn texts_of_name(
     view: &SnapshotView<'_>,
     who: &Principal,
     visible: &VisibleObjects,
     name: &str,
-    text: &str,
-) -> Result<bool> {
+) -> Result<Vec<String>> {
     let found = store::column_names::find(view, visible, &[name.to_owned()], MAX_TABLES + 1)?;
     let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();
     let infos = table_infos(view, who, &tables)?;
-    let mut columns = infos.iter().flatten().flat_map(|info| &info.columns);
-    Ok(columns.any(|column| column.name == name && column_text(column) == text))
+    let columns = infos.iter().flatten().flat_map(|info| &info.columns);
+    Ok(columns.filter(|column| column.name == name).map(column_text).collect())
 }
 
 fn is_known_column(view: &SnapshotView<'_>, rights: Rights<'_>, column: &ColumnMatch) -> Result<bool> {
