@@ -388,8 +388,9 @@ impl IndexPart {
         let mut found = Vec::new();
         let mut stats = CorpusStats::default();
         if let Some(view) = view {
-            stats = self.or_damaged(view.corpus_stats(&tokens, filter, &hidden).await);
-            found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, filter, &hidden).await);
+            let admitted = Arc::new(view.mask(filter, &hidden));
+            stats = self.or_damaged(view.corpus_stats(&tokens, filter.is_bound.then_some(&admitted)).await);
+            found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, &admitted).await);
         }
         let mut scored = in_tail.scored(&tokens, stats);
         keep_best(&mut scored, limit);

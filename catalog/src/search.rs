@@ -22,7 +22,7 @@ use crate::index::{SchemaIndex, SchemaIndexStatus, SearchFilter};
 use crate::knowledge::KnowledgeCache;
 use crate::model::{MissingMeaning, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
 use crate::policy::Rights;
-use crate::principal::{DatabaseScope, Principal};
+use crate::principal::Principal;
 use crate::relationships::infer::words_of;
 use crate::store::resolve::visible_objects;
 use crate::store::search_text::query_text;
@@ -136,7 +136,7 @@ async fn search_tables(
     let policies = store.policies();
     let rights = Rights::new(who, &policies);
     // Whether something may be hidden from the caller.
-    let is_bound = *who.scope() != DatabaseScope::All || !rights.is_unbound();
+    let is_bound = !rights.sees_all();
     let depth = (limit * 4).max(MIN_DEPTH);
     // Views over what is hidden are in databases that are not.
     let ranked = if is_bound { 2 * depth } else { depth };
@@ -237,7 +237,7 @@ async fn search_tables(
 }
 
 async fn visible(store: &Store, who: &Principal, only: Option<&str>) -> Result<VisibleObjects> {
-    if only.is_none() && *who.scope() == DatabaseScope::All && Rights::new(who, &store.policies()).is_unbound() {
+    if only.is_none() && Rights::new(who, &store.policies()).sees_all() {
         return Ok(VisibleObjects::default());
     }
     let (principal, only) = (who.clone(), only.map(str::to_string));

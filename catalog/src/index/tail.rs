@@ -13,7 +13,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::postings::{Matching, Postings};
+use self::postings::Matching;
+pub(super) use self::postings::Postings;
 use self::vectors::{TailVector, TailVectors};
 use super::SearchFilter;
 use super::analyze::Document;

@@ -197,13 +197,12 @@ impl IndexView {
         tokens: &[String],
         stats: CorpusStats,
         limit: usize,
-        filter: &SearchFilter,
-        hidden: &HiddenRows,
+        admitted: &Arc<RowAddrMask>,
     ) -> Result<Vec<Scored>> {
         let tokens = Arc::new(Tokens::new(tokens.to_vec(), DocType::Text));
         let scorer = stats.into_scorer();
         let params = Arc::new(FtsSearchParams::new().with_limit(Some(limit)));
-        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter, hidden))));
+        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::clone(admitted)));
         let mut found = Vec::new();
         for index in &self.texts {
             let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
@@ -328,7 +327,7 @@ impl IndexView {
     }
 
     /// The rows that a search may return.
-    fn mask(&self, filter: &SearchFilter, hidden: &HiddenRows) -> RowAddrMask {
+    pub(super) fn mask(&self, filter: &SearchFilter, hidden: &HiddenRows) -> RowAddrMask {
         let hidden = hidden.clone();
         let visible = &filter.visible;
         if visible.is_all() {
@@ -382,21 +381,20 @@ impl IndexView {
         Ok(same.collect())
     }
 
-    /// The corpus statistics of a question's tokens; of the admitted rows where the caller may not know of the others.
+    /// The corpus statistics of a question's tokens; of the admitted rows, which are given where the caller may not know of the
+    /// others.
     pub(super) async fn corpus_stats(
         &self,
         tokens: &[String],
-        filter: &SearchFilter,
-        hidden: &HiddenRows,
+        admitted: Option<&Arc<RowAddrMask>>,
     ) -> Result<CorpusStats> {
         let mut stats = CorpusStats::default();
         let mut of_all = (0_u64, 0_usize);
-        let mask = filter.is_bound.then(|| Arc::new(self.mask(filter, hidden)));
         for index in &self.texts {
             let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
             let (total_tokens, documents, counts) = guarded(index.bm25_stats_for_terms(tokens, None)).await?;
             of_all = (of_all.0 + total_tokens, of_all.1 + documents);
-            match &mask {
+            match admitted {
                 None => stats.add_segment(total_tokens, documents, tokens, &counts),
                 Some(mask) => {
                     for (token, most) in tokens.iter().zip(counts) {
@@ -409,7 +407,7 @@ impl IndexView {
                 }
             }
         }
-        if let Some(mask) = &mask {
+        if let Some(mask) = admitted {
             let addresses = self.fragments.iter().flat_map(|fragment| {
                 let rows = (0_u32..).zip(&fragment.object_ids).filter(|(_, object)| **object != 0);
                 rows.map(move |(offset, _)| fragment.address(offset))

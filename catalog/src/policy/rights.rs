@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::reach::ReadReach;
 use super::{Grant, GrantTarget, Grantee, PolicyDocument, PolicySet, Privilege};
 use crate::model::{KeyConstraint, ReferredKey, Restriction, RowRestriction, TableInfo, TableName};
-use crate::principal::{Principal, Role};
+use crate::principal::{DatabaseScope, Principal, Role};
 
 /// The databases of system tables, which show each caller its own.
 const SYSTEM_DATABASES: [&str; 2] = ["system", "information_schema"];
@@ -45,6 +45,11 @@ impl<'a> Rights<'a> {
     /// Whether no policy binds the caller.
     pub fn is_unbound(&self) -> bool {
         self.who.role() == Role::Admin || self.policies.version == 0
+    }
+
+    /// Whether everything in all databases exists for the caller.
+    pub(crate) fn sees_all(&self) -> bool {
+        *self.who.scope() == DatabaseScope::All && self.is_unbound()
     }
 
     /// Whether a database exists for the caller.

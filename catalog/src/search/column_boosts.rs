@@ -12,7 +12,7 @@ use crate::policy::Rights;
 use crate::principal::Principal;
 use crate::store::column_names::ColumnMatch;
 use crate::store::objects::object_name;
-use crate::store::pending::named_column_texts;
+use crate::store::pending::named_column_text;
 use crate::store::search_text::column_text;
 use crate::store::{self, SnapshotView, VisibleObjects, name_key, table_infos};
 
@@ -61,51 +61,49 @@ pub(super) async fn ranked_texts(
 }
 
 /// Returns the names of the columns with those texts, the best first. `is_known` says whether a column with a name and a text is
-/// there for the caller: others take no place.
+/// there for the caller: others take no place. Each text is judged once, whichever rankings have it.
 fn ranked_names(
     view: &SnapshotView<'_>,
     texts: &RankedTexts,
     mut is_known: impl FnMut(&str, &str) -> Result<bool>,
 ) -> Result<Vec<String>> {
-    let mut scores: HashMap<i64, f32> = HashMap::new();
-    let mut names: HashMap<i64, Option<String>> = HashMap::new();
-    let known_by_words = match &texts.of_known {
-        Some(ranking) => {
-            let mut known = Vec::new();
-            for (id, named) in texts.by_words.iter().zip(named_column_texts(view.connection, &texts.by_words)?) {
-                if let Some((name, text)) = named
-                    && is_known(&name, &text)?
-                {
-                    names.insert(*id, Some(name));
-                    known.push((*id, text));
-                }
-            }
-            Some(ranking.ranked(&known))
-        }
-        None => None,
-    };
-    for ranking in [known_by_words.as_ref().unwrap_or(&texts.by_words), &texts.by_meaning] {
-        let mut rank = 0;
-        for (id, named) in ranking.iter().zip(named_column_texts(view.connection, ranking)?) {
-            if rank == DEPTH {
+    let mut judged: HashMap<i64, Option<(String, String)>> = HashMap::new();
+    // The first `most` of a ranking that are known.
+    let mut first_known = |ranking: &[i64], most: usize| -> Result<Vec<(i64, String)>> {
+        let mut known = Vec::new();
+        for id in ranking {
+            if known.len() == most {
                 break;
             }
-            let name = match names.entry(*id) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(match named {
-                    Some((name, text)) if is_known(&name, &text)? => Some(name),
+            let named = match judged.entry(*id) {
+                Entry::Occupied(before) => before.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(match named_column_text(view.connection, *id)? {
+                    Some((name, text)) if is_known(&name, &text)? => Some((name, text)),
                     _ => None,
                 }),
             };
-            if name.is_some() {
-                *scores.entry(*id).or_default() += rank_weight(rank);
-                rank += 1;
+            if let Some((_, text)) = named {
+                known.push((*id, text.clone()));
             }
+        }
+        Ok(known)
+    };
+    let ids = |known: Vec<(i64, String)>| -> Vec<i64> { known.into_iter().map(|(id, _)| id).collect() };
+    let by_words = match &texts.of_known {
+        Some(ranking) => ranking.ranked(&first_known(&texts.by_words, usize::MAX)?),
+        None => ids(first_known(&texts.by_words, DEPTH)?),
+    };
+    let by_meaning = ids(first_known(&texts.by_meaning, DEPTH)?);
+    let mut scores: HashMap<i64, f32> = HashMap::new();
+    for ranking in [by_words, by_meaning] {
+        for (rank, id) in ranking.into_iter().take(DEPTH).enumerate() {
+            *scores.entry(id).or_default() += rank_weight(rank);
         }
     }
     let mut ranked: Vec<(i64, f32)> = scores.into_iter().collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    Ok(ranked.into_iter().take(DEPTH).filter_map(|(id, _)| names.remove(&id).flatten()).collect())
+    let named = |(id, _): (i64, f32)| judged.remove(&id).flatten().map(|(name, _)| name);
+    Ok(ranked.into_iter().take(DEPTH).filter_map(named).collect())
 }
 
 /// The boosts by the columns of those texts, for tables that the caller may find, by columns that it sees.
@@ -117,7 +115,17 @@ pub(super) fn find(
     is_bound: bool,
 ) -> Result<Vec<Boost>> {
     let rights = view.rights(who);
-    let ranked = ranked_names(view, texts, |name, text| Ok(!is_bound || has_column(view, who, visible, name, text)?))?;
+    let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    let ranked = ranked_names(view, texts, |name, text| {
+        if !is_bound {
+            return Ok(true);
+        }
+        let known = match known.entry(name.to_owned()) {
+            Entry::Occupied(before) => before.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(texts_of_name(view, who, visible, name)?),
+        };
+        Ok(known.iter().any(|known| known == text))
+    })?;
     let mut names: Vec<String> = Vec::new();
     for name in ranked {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
@@ -143,19 +151,18 @@ pub(super) fn find(
     Ok(boosts)
 }
 
-/// Returns whether one of the columns of a name that the caller sees has the text: hidden ones may share its name.
-fn has_column(
+/// Returns the texts of the columns of a name that the caller sees: hidden ones may share its name.
+fn texts_of_name(
     view: &SnapshotView<'_>,
     who: &Principal,
     visible: &VisibleObjects,
     name: &str,
-    text: &str,
-) -> Result<bool> {
+) -> Result<Vec<String>> {
     let found = store::column_names::find(view, visible, &[name.to_owned()], MAX_TABLES + 1)?;
     let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();
     let infos = table_infos(view, who, &tables)?;
-    let mut columns = infos.iter().flatten().flat_map(|info| &info.columns);
-    Ok(columns.any(|column| column.name == name && column_text(column) == text))
+    let columns = infos.iter().flatten().flat_map(|info| &info.columns);
+    Ok(columns.filter(|column| column.name == name).map(column_text).collect())
 }
 
 fn is_known_column(view: &SnapshotView<'_>, rights: Rights<'_>, column: &ColumnMatch) -> Result<bool> {

@@ -255,14 +255,10 @@ pub(crate) fn column_page(
     Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 
-/// The column names of column texts, and the texts, in order; `None` for an unknown id.
-pub(crate) fn named_column_texts(
-    connection: &StoreConnection,
-    text_ids: &[i64],
-) -> Result<Vec<Option<(String, String)>>> {
+/// The column name of a column text, and the text; `None` for an unknown id.
+pub(crate) fn named_column_text(connection: &StoreConnection, text_id: i64) -> Result<Option<(String, String)>> {
     let mut statement = connection.prepare_cached("SELECT name, text FROM querent_column_text WHERE text_id = ?")?;
-    let mut named = |id| statement.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional();
-    text_ids.iter().map(|id| Ok(named(id)?)).collect()
+    Ok(statement.query_row([text_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
 /// How many column texts there are.

@@ -9,7 +9,7 @@ use super::relations::{RelationLoader, StoredRelation};
 use super::{SnapshotView, objects};
 use crate::error::Result;
 use crate::model::{SYSTEM_DATABASE, TableKind, TableName, TableSource};
-use crate::principal::{DatabaseScope, Principal};
+use crate::principal::Principal;
 
 /// Returns the tables that a view's query names, by its text and the database where bare names resolve; `None` where the text
 /// cannot be read.
@@ -46,7 +46,7 @@ pub(crate) fn known_to(
 /// Returns whether `who` may know an object.
 pub(crate) fn may_know(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation) -> Result<bool> {
     match relation.info().kind {
-        _ if is_unbound(loader, who) => Ok(true),
+        _ if loader.rights(who).sees_all() => Ok(true),
         TableKind::View => may_read(loader, who, relation, MAX_VIEW_DEPTH),
         TableKind::Managed | TableKind::External => Ok(loader.rights(who).may_see_table(&relation.info().name)),
     }
@@ -54,7 +54,7 @@ pub(crate) fn may_know(loader: &RelationLoader<'_>, who: &Principal, relation: &
 
 /// As [`may_know`], of an object by id that a listing found among what `who` may find.
 pub(crate) fn may_know_id(loader: &RelationLoader<'_>, who: &Principal, id: i64, kind: TableKind) -> Result<bool> {
-    if is_unbound(loader, who) || kind != TableKind::View {
+    if loader.rights(who).sees_all() || kind != TableKind::View {
         return Ok(true);
     }
     loader.load(id)?.map_or(Ok(false), |relation| may_know(loader, who, &relation))
@@ -71,10 +71,6 @@ pub(crate) fn known_of(view: &SnapshotView<'_>, who: &Principal, ids: BTreeSet<i
         }
     }
     Ok(known)
-}
-
-fn is_unbound(loader: &RelationLoader<'_>, who: &Principal) -> bool {
-    matches!(who.scope(), DatabaseScope::All) && loader.rights(who).is_unbound()
 }
 
 fn may_read(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelation, depth: usize) -> Result<bool> {

@@ -15,7 +15,7 @@ const MANY: usize = 32;
 
 /// Documents by their words.
 #[derive(Default)]
-pub(super) struct Postings {
+pub(in crate::index) struct Postings {
     /// Each ascending by place, and none empty.
     lists: HashMap<Arc<str>, Vec<Posting>>,
     /// By place.
@@ -38,7 +38,7 @@ struct Indexed {
 
 impl Postings {
     /// Adds a document. Returns its place, which is unique while the document is indexed.
-    pub(super) fn insert(&mut self, object_id: i64, database_id: i64, document: Document) -> u32 {
+    pub(in crate::index) fn insert(&mut self, object_id: i64, database_id: i64, document: Document) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.documents.push(None);
             self.documents.len() as u32 - 1
@@ -94,7 +94,7 @@ impl Postings {
 
     /// What a ranking by a question's distinct tokens needs of the current documents; those that the filter leaves out
     /// still count in the statistics, unless the caller may not know of them.
-    pub(super) fn matching(&self, tokens: &[String], filter: &SearchFilter) -> Matching {
+    pub(in crate::index) fn matching(&self, tokens: &[String], filter: &SearchFilter) -> Matching {
         let (documents, total_length) = match filter.is_bound {
             true => self.admitted(filter),
             false => (self.documents.len() - self.free.len(), self.total_length),
