@@ -24,13 +24,19 @@ impl IndexPart {
 impl TextRanking {
     /// Returns the ids of texts, the best first.
     pub(crate) fn ranked(&self, texts: &[(i64, String)]) -> Vec<i64> {
+        let mut by_text: Vec<&(i64, String)> = texts.iter().collect();
+        by_text.sort_by(|(_, a), (_, b)| a.cmp(b));
         let mut documents = Postings::default();
-        for (id, text) in texts {
-            // The filter admits them whichever database they are of.
-            documents.insert(*id, 0, self.analyzer.document(text));
+        for (place, (_, text)) in (0..).zip(&by_text) {
+            // Their places break ties: ids tell which text was there first, for whomever. The filter admits all databases.
+            documents.insert(place, 0, self.analyzer.document(text));
         }
         let matching = documents.matching(&self.tokens, &SearchFilter::default());
-        let scored = matching.scored(&self.tokens, CorpusStats::default());
-        best(scored, texts.len()).into_iter().map(|scored| scored.object_id).collect()
+        let scored = best(matching.scored(&self.tokens, CorpusStats::default()), texts.len());
+        scored
+            .into_iter()
+            .filter_map(|scored| by_text.get(usize::try_from(scored.object_id).ok()?))
+            .map(|(id, _)| *id)
+            .collect()
     }
 }
