@@ -344,7 +344,7 @@ impl<'a> Binder<'a> {
         if name == "not"
             && let [condition] = arguments.as_slice()
         {
-            // `not` alone takes numbers, as Kusto's engine does: of them only zero does not hold.
+            // `not` alone takes whole numbers, as Kusto's engine does: of them only zero does not hold.
             let condition = match condition.kql_type {
                 KqlType::Int | KqlType::Long => self.convert(condition.clone(), KqlType::Bool, span)?.expr,
                 _ => self.as_condition(condition.clone(), span)?,
