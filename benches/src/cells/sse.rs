@@ -2,7 +2,8 @@
 //! events a second leave the server against a minimal axum server that sends the same bytes; and what a piece of text costs in
 //! other protocols against ask.
 //!
-//! Each piece of text is the time at which the model said it, so that its reader knows how long it took.
+//! Each piece of text is the time at which the model said it, so that its reader knows how long it took: in letters, since
+//! an answer with numbers has a proof for each of them, which axum's has not. What those cost is a figure of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -46,6 +47,8 @@ struct StreamForm {
 }
 
 const ASK: StreamForm = StreamForm { name: "ask", path: "/v1/agent/ask", body: || json!({ "question": "burst" }) };
+const ASK_OF_NUMBERS: StreamForm =
+    StreamForm { name: "ask", path: "/v1/agent/ask", body: || json!({ "question": "numbers" }) };
 const COMPARED: [StreamForm; 4] = [
     StreamForm {
         name: "AG-UI",
@@ -87,6 +90,8 @@ struct StreamMeasurement {
     events_a_second: f64,
     /// What a piece takes in each of the compared protocols, against ask.
     against_ask: Vec<f64>,
+    /// What a piece takes that is a number, against one that is a word.
+    number_against_word: f64,
 }
 
 pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
@@ -109,6 +114,8 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         let name = format!("a piece of text by {} against ask", form.name);
         figures.push(Figure::alone(name, *times, "x", Some(1.2)));
     }
+    let name = "a piece that is a number, with its proof, against a word";
+    figures.push(Figure::alone(name, measured.number_against_word, "x", None));
     Ok(figures)
 }
 
@@ -125,7 +132,8 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         ratios.push(ours / theirs);
         rates.push(ours);
     }
-    let against_ask = against_ask(server.addr).await?;
+    let mut against_ask = against_ask(server.addr).await?;
+    let number_against_word = against_ask.pop().unwrap_or(f64::NAN);
     let readers: Vec<_> = (0..STREAMS).map(|_| read_stream(server.addr, "/v1/agent/ask", "paced")).collect();
     let read = futures::future::try_join_all(readers).await?;
     let resident_mib = resident_mib().await?;
@@ -141,6 +149,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         ratio: median(&ratios),
         events_a_second: median(&rates),
         against_ask,
+        number_against_word,
     };
     server.shutdown().await?;
     Ok(serde_json::to_value(measured)?)
@@ -164,7 +173,7 @@ async fn serve_plain() -> Result<SocketAddr, Failure> {
         let frames = stream::iter(0..=BURST_EVENTS).map(move |number| {
             let (event, text) = match number {
                 BURST_EVENTS => ("answer_final", std::mem::take(&mut said)),
-                _ => ("answer_delta", format!("{} ", now_micros())),
+                _ => ("answer_delta", format!("{} ", in_letters(now_micros()))),
             };
             if number < BURST_EVENTS {
                 said.push_str(&text);
@@ -200,14 +209,14 @@ async fn burst(addr: SocketAddr, path: &str) -> Result<f64, Failure> {
     Ok(events as f64 / started.elapsed().as_secs_f64())
 }
 
-/// What a piece takes in each of the compared protocols, against ask: the median over rounds in each of which every protocol has its
-/// turn.
+/// What a piece takes in each of the compared protocols, and last one that is a number, against ask: the median over rounds in each of
+/// which every protocol has its turn.
 async fn against_ask(addr: SocketAddr) -> Result<Vec<f64>, Failure> {
-    let mut ratios = vec![Vec::new(); COMPARED.len()];
+    let mut ratios = vec![Vec::new(); COMPARED.len() + 1];
     // The first round is to warm up.
     for round in 0..=ROUNDS {
         let ask = drained(addr, &ASK).await?;
-        for (form, of_form) in COMPARED.iter().zip(&mut ratios) {
+        for (form, of_form) in COMPARED.iter().chain([&ASK_OF_NUMBERS]).zip(&mut ratios) {
             let taken = drained(addr, form).await?;
             if round > 0 {
                 of_form.push(taken / ask);
@@ -269,11 +278,11 @@ async fn read_stream(addr: SocketAddr, path: &str, question: &str) -> Result<Vec
         let mut rest: &[u8] = &buffer;
         let mut kept = 0;
         while let Some(at) = rest.windows(MARK.len()).position(|window| window == MARK) {
-            let digits = &rest[at + MARK.len()..];
-            let Some(end) = digits.iter().position(|byte| *byte == b' ') else { break };
-            let said: u64 = std::str::from_utf8(&digits[..end])?.parse()?;
+            let letters = &rest[at + MARK.len()..];
+            let Some(end) = letters.iter().position(|byte| *byte == b' ') else { break };
+            let said = letters[..end].iter().fold(0, |said, letter| said * 10 + u64::from(letter.saturating_sub(b'a')));
             delays.push(now.saturating_sub(said) as f64 / 1e3);
-            rest = &digits[end..];
+            rest = &letters[end..];
             kept = buffer.len() - rest.len();
         }
         // What may be the beginning of the next one.
@@ -300,10 +309,15 @@ impl ModelProvider for ClockModel {
         &self,
         request: ChatRequest,
     ) -> querent_agent::Result<BoxStream<'static, querent_agent::Result<ModelEvent>>> {
-        let paced = request.messages.last().is_some_and(|message| message.content == "paced");
+        let is_asked = |question: &str| request.messages.last().is_some_and(|message| message.content == question);
+        let of_numbers = is_asked("numbers");
         let done = ModelEvent::Done { usage: TokenUsage::default(), reason: DoneReason::Stop };
-        let piece = || Ok(ModelEvent::Text(format!("{} ", now_micros())));
-        let pieces = if paced {
+        let piece = move || {
+            let now = now_micros();
+            let text = if of_numbers { now.to_string() } else { in_letters(now) };
+            Ok(ModelEvent::Text(text + " "))
+        };
+        let pieces = if is_asked("paced") {
             let mut clock = tokio::time::interval(EVENT_EVERY);
             clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             let ticks = stream::unfold((clock, 0), move |(mut clock, said)| async move {
@@ -323,6 +337,11 @@ impl ModelProvider for ClockModel {
 
 fn now_micros() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// Writes a number with `a` for 0 to `j` for 9.
+fn in_letters(number: u64) -> String {
+    number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
 }
 
 async fn resident_mib() -> Result<f64, Failure> {
