@@ -2,7 +2,7 @@
 //! `treinta y cinco`, `ventiquattro`, `dois mil`, and parts and factors: `ein Drittel`, `le double`. Words that English has as
 //! well begin none.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::bounds::{NumberBound, bound_before};
@@ -68,7 +68,7 @@ const LATER: &[(u32, &str)] = &[
     (16, "seize"),
     (20, "venti vingts"),
 ];
-const HUNDREDS: &str = "hundert cent cents ciento cientos cento honderd";
+const HUNDREDS: [&str; 7] = ["hundert", "cent", "cents", "ciento", "cientos", "cento", "honderd"];
 /// Larger words, and what they stand for.
 const LARGE: &[(f64, &str)] = &[
     (1e3, "tausend mille mil mila duizend"),
@@ -83,6 +83,18 @@ const PARTS: [(&str, u32); 6] =
 /// What stands between units and tens in one word.
 const UNIT_LINKS: [&str; 3] = ["und", "ën", "en"];
 
+static SMALL_WORDS: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| words_of(SMALL).collect());
+static LATER_WORDS: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| words_of(LATER).collect());
+/// Units and tens by their first letter: each word of an answer is asked whether it begins with one.
+static BY_INITIAL: LazyLock<HashMap<char, Vec<(&'static str, u32)>>> = LazyLock::new(|| {
+    let mut by_initial: HashMap<_, Vec<_>> = HashMap::new();
+    let parts = words_of(SMALL).chain(words_of(LATER)).filter(|(_, value)| *value < 10 || value.is_multiple_of(10));
+    for (word, value) in parts {
+        by_initial.entry(word.chars().next().unwrap_or_default()).or_default().push((word, value));
+    }
+    by_initial
+});
+
 /// A number in words: its value, how far it rounds, and where it ends.
 pub(super) type ForeignNumber = (f64, f64, usize);
 
@@ -95,20 +107,21 @@ pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> 
     };
     let (first, mut end) = word_at(start);
     let (mut total, mut tolerance) = (0.0, 0.5);
-    let mut current = match named(SMALL, &first).or_else(|| one_word(&first)) {
+    let mut current = match SMALL_WORDS.get(first.as_str()).copied().or_else(|| one_word(&first)) {
         Some(value) => f64::from(value),
         // `Cent vingt`, but `10 por cento` and `a cent`.
-        None if has(HUNDREDS, &first) || first == "mil" || first == "mille" => {
+        None if HUNDREDS.contains(&first.as_str()) || first == "mil" || first == "mille" => {
             let is_percent = ["por", "per", "pour"].contains(&last_words(&text[..start], 1).as_str());
             let (mut next, mut next_end) = word_at(end + 1);
             if LINKS.contains(&next.as_str()) {
                 (next, next_end) = word_at(next_end + 1);
             }
-            let goes_on = next_end <= text.len() && (named(SMALL, &next).is_some() || one_word(&next).is_some());
+            let goes_on =
+                next_end <= text.len() && (SMALL_WORDS.contains_key(next.as_str()) || one_word(&next).is_some());
             if is_percent || !goes_on {
                 return None;
             }
-            if has(HUNDREDS, &first) {
+            if HUNDREDS.contains(&first.as_str()) {
                 100.0
             } else {
                 total = 1000.0;
@@ -124,9 +137,10 @@ pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> 
         if is_linked {
             (word, word_end) = word_at(word_end + 1);
         }
-        let small = named(SMALL, &word).or_else(|| named(LATER, &word)).or_else(|| one_word(&word)).map(f64::from);
+        let small = unit(&word).or_else(|| one_word(&word)).map(f64::from);
         let rest: f64 = current % 100.0;
-        let scale = LARGE.iter().find(|(_, words)| has(words, &word)).map(|(scale, _)| *scale);
+        let scale =
+            LARGE.iter().find(|(_, words)| words.split(' ').any(|known| known == word)).map(|(scale, _)| *scale);
         match (small, scale) {
             // `Quatre-vingts`.
             (Some(value), _) if value == 20.0 && rest == 4.0 && !is_linked => current += 76.0,
@@ -134,7 +148,9 @@ pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> 
             (Some(value), _) if value < 20.0 && rest >= 20.0 && rest % 10.0 == 0.0 => current += value,
             (Some(value), _) if (2.0..100.0).contains(&value) && rest == 0.0 => current += value,
             (Some(value), _) if value >= 100.0 && current == 0.0 => current = value,
-            (None, _) if has(HUNDREDS, &word) && !is_linked && (1.0..10.0).contains(&current) => current *= 100.0,
+            (None, _) if HUNDREDS.contains(&word.as_str()) && !is_linked && (1.0..10.0).contains(&current) => {
+                current *= 100.0;
+            }
             (None, Some(scale)) if !is_linked && current > 0.0 && scale < largest_scale => {
                 total += current * scale;
                 (current, largest_scale, tolerance) = (0.0, scale, 0.5 * scale);
@@ -149,13 +165,9 @@ pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> 
     Some((total + current, tolerance, end))
 }
 
-/// Returns the number of a list that a lowercase word is.
-fn named(list: &[(u32, &str)], word: &str) -> Option<u32> {
-    list.iter().find(|(_, words)| has(words, word)).map(|(value, _)| *value)
-}
-
-fn has(words: &str, word: &str) -> bool {
-    words.split(' ').any(|known| known == word)
+/// Returns the words of a list, each with its number.
+fn words_of(list: &'static [(u32, &'static str)]) -> impl Iterator<Item = (&'static str, u32)> {
+    list.iter().flat_map(|(value, words)| words.split(' ').map(move |word| (word, *value)))
 }
 
 /// Returns the number that one lowercase word is made of: `dreihundertzwölf`, `vierentwintig`, `quarantotto`.
@@ -168,29 +180,27 @@ fn one_word(word: &str) -> Option<u32> {
             return (head < 1000 && tail < factor).then_some(head * factor + tail);
         }
     }
-    let all = || SMALL.iter().chain(LATER).flat_map(|(value, words)| words.split(' ').map(move |word| (word, *value)));
-    let (units, tens) =
-        (|| all().filter(|(_, value)| *value < 10), || all().filter(|(_, value)| value.is_multiple_of(10)));
-    let germanic = units().find_map(|(one, value)| {
+    let parts = BY_INITIAL.get(&word.chars().next()?)?;
+    let germanic = parts.iter().filter(|(_, value)| *value < 10).find_map(|(one, value)| {
         let rest = word.strip_prefix(one)?;
         let rest = UNIT_LINKS.iter().find_map(|link| rest.strip_prefix(link))?;
-        tens().find(|(ten, value)| *ten == rest && *value >= 20).map(|(_, ten)| ten + value)
+        unit(rest).filter(|ten| *ten >= 20 && ten.is_multiple_of(10)).map(|ten| ten + value)
     });
     // `Ventuno` has no second vowel.
     let italian = || {
-        tens().filter(|(_, value)| *value >= 20).find_map(|(ten, value)| {
+        parts.iter().filter(|(_, value)| *value >= 20).find_map(|(ten, value)| {
             let short = &ten[..ten.len() - ten.chars().next_back().map_or(0, char::len_utf8)];
             let rest =
                 word.strip_prefix(ten).or_else(|| word.strip_prefix(short).filter(|rest| is_vowel_first(rest)))?;
-            units().find(|(one, _)| *one == rest).map(|(_, one)| value + one)
+            unit(rest).filter(|one| *one < 10).map(|one| value + one)
         })
     };
     germanic.or_else(italian)
 }
 
-/// Returns the number below a hundred that a part of a word is.
+/// Returns the number that a lowercase word is by itself.
 fn unit(part: &str) -> Option<u32> {
-    named(SMALL, part).or_else(|| named(LATER, part))
+    SMALL_WORDS.get(part).or_else(|| LATER_WORDS.get(part)).copied()
 }
 
 fn is_vowel_first(text: &str) -> bool {
