@@ -10,6 +10,7 @@ mod arithmetic;
 mod bounds;
 mod claims;
 mod comparisons;
+mod contradictions;
 mod dates;
 mod derived;
 mod earlier;
@@ -357,7 +358,8 @@ impl Prover {
                     _ => false,
                 };
                 of_sentence.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
-                for (start, end) in comparisons::wrong_texts(result, sentence) {
+                let texts = comparisons::wrong_texts(result, sentence).into_iter();
+                for (start, end) in texts.chain(contradictions::contradicted(result, sentence)) {
                     of_sentence.retain(|known| known.text != sentence[start..end]);
                     let (start, end) = (sentence_start + start, sentence_start + end);
                     of_sentence.push(link(text, start, end, ProofOrigin::Unproven));
@@ -427,7 +429,13 @@ impl Prover {
                 ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
                 _ => false,
             };
-            links.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
+            let mut labels = links.iter_mut().filter(is_label).peekable();
+            let is_linked = labels.peek().is_some();
+            labels.for_each(|link| link.origin = ProofOrigin::Unproven);
+            // `The cheapest month was November` of a column of days.
+            if let Some((start, end)) = result.label_place(row, clause).filter(|_| !is_linked) {
+                links.push(link(text, offset + start, offset + end, ProofOrigin::Unproven));
+            }
         }
         links
     }

@@ -193,6 +193,16 @@ fn rounding_of(number: f64) -> f64 {
     (unit_of(number) / 2.0).min(number.abs() * LARGEST_ROUNDING)
 }
 
+/// Returns a number as far as it rounds behind `about` and `nearly`.
+pub(super) fn widened(number: WrittenNumber, text: &str, start: usize) -> WrittenNumber {
+    match bound_before(text, start) {
+        Some(NumberBound::About | NumberBound::Nearly) => {
+            WrittenNumber { tolerance: number.tolerance.max(rounding_of(number.value)), ..number }
+        }
+        _ => number,
+    }
+}
+
 /// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
 fn denies(sentence: &str) -> bool {
     let bounds = ["no more than", "no less than", "no fewer than"];

@@ -35,7 +35,7 @@ enum Extreme {
     Either,
 }
 
-const GREATEST: [&str; 17] = [
+pub(super) const GREATEST: [&str; 17] = [
     "highest",
     "largest",
     "greatest",
@@ -54,7 +54,7 @@ const GREATEST: [&str; 17] = [
     "heaviest",
     "maximum",
 ];
-const LEAST: [&str; 10] =
+pub(super) const LEAST: [&str; 10] =
     ["lowest", "smallest", "fewest", "shortest", "cheapest", "quietest", "weakest", "lightest", "minimum", "least"];
 const EITHER: [&str; 22] = [
     "finished last",
