@@ -19,6 +19,7 @@ mod names;
 mod numbers;
 mod own;
 mod ranks;
+mod rates;
 mod rows;
 mod tokens;
 
@@ -241,7 +242,8 @@ impl Prover {
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
                 && bound_before(clause, only.start).is_none()
-                && !is_part_of_number(only)
+                // Digits alone would be replaced, and not what stands behind them.
+                && !matches!(&only.kind, TextTokenKind::Number(number) if number.is_scaled)
                 && is_of_magnitude(only, &value)
                 && !announced::announces_more(sentence)
                 && !only.equals(&value, ShareScale::Unknown)
@@ -538,11 +540,6 @@ fn is_of_magnitude(token: &TextToken, value: &Value) -> bool {
     let (TextTokenKind::Number(number), Some(value)) = (&token.kind, number_of(value)) else { return true };
     let (written, found) = (number.value.abs(), value.abs());
     written == 0.0 || found == 0.0 || (written <= found * MOST && found <= written * MOST)
-}
-
-/// Whether a number is written with more than its digits, which alone would be replaced.
-fn is_part_of_number(token: &TextToken) -> bool {
-    matches!(&token.kind, TextTokenKind::Number(number) if number.is_scaled)
 }
 
 /// Returns the number that a cell is.

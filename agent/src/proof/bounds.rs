@@ -308,7 +308,10 @@ pub(super) fn bound_origin(
     // `More than 70 % of the patients` is of no column of patients.
     let columns = columns_of(result, if number.is_percent { "" } else { sentence });
     let of_share = || match (number.is_percent, named) {
-        (true, [row]) => columns.iter().find_map(|column| share_origin(result, *column, *row, bound, number)),
+        (true, [row]) => {
+            let mut columns = columns_of(result, sentence).into_iter();
+            columns.find_map(|column| share_origin(result, column, *row, bound, number))
+        }
         _ => None,
     };
     let of_cells = columns.iter().copied().find_map(|column| {

@@ -135,7 +135,7 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
     const OTHERWISE: [&str; 8] = ["and", "but", "than", "after", "among", "except", "one", "by"];
     let labelled = result.labelled(sentence);
     let mut wrong = Vec::new();
-    for token in tokens.iter().filter(|token| number(token).is_some()) {
+    for token in tokens.iter().filter(|token| number(token).is_some() && !is_day_or_year(token)) {
         let before = text_before(sentence, token);
         let superlative = |words: &'static [&'static str]| {
             let ends = words.iter().filter(|word| word.ends_with("est"));
@@ -148,9 +148,10 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
         };
         let Some(gap) = sentence.get(at + "the ".len() + word.len()..token.start) else { continue };
         let words = last_words(gap, NEAR + 1);
-        let is_marked = gap.trim_end_matches(['$', '€', '£', '*', ' ']).ends_with([',', '(', ':']);
+        let said = gap.trim_end_matches(['$', '€', '£', '*', ' ']);
         // `The smallest of 4 branches` says how many there are.
-        let is_linked = is_marked || (LINKS.contains(&last_words(gap, 1).as_str()) && words != "of");
+        let is_word = LINKS.contains(&last_words(said, 1).as_str()) && words != "of";
+        let is_linked = is_word || said.ends_with([',', '(', ':']);
         if words.split(' ').count() > NEAR || !is_linked || says(&words, &OTHERWISE) || gap.contains(';') {
             continue;
         }
@@ -240,7 +241,7 @@ fn is_no_extreme(
 }
 
 /// Whether a token is a day, a month or a year.
-fn is_day_or_year(token: &TextToken) -> bool {
+pub(super) fn is_day_or_year(token: &TextToken) -> bool {
     match &token.kind {
         TextTokenKind::Date(_) | TextTokenKind::YearDay { .. } => true,
         TextTokenKind::Number(number) => is_year(number.value) && token.text.len() == "2024".len(),

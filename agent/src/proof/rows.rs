@@ -122,6 +122,45 @@ impl ProofRows {
         rows
     }
 
+    /// Returns the rows that a sentence does not name, where the clause speaks of them: `all others since July`.
+    pub(super) fn other_rows(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
+        let says = ["other", "others", "the rest"].iter().any(|word| tokens::find_word(place.clause, word).is_some());
+        let named = self.labelled(place.sentence);
+        let is_of_others = says && !named.is_empty() && self.labelled(place.clause).is_empty();
+        is_of_others.then(|| (0..self.rows.len()).filter(|row| !named.contains(row)).collect())
+    }
+
+    /// Returns the rows that a sentence does not except, where it speaks of all but some: `all fields but Hollow`.
+    pub(super) fn rows_but_named(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
+        const EXCEPT: [&str; 5] = ["but", "except", "except for", "apart from", "other than"];
+        let named = self.labelled(place.sentence);
+        let places = named.iter().filter_map(|row| self.label_place(*row, place.sentence));
+        let before = &place.sentence[..places.map(|(start, _)| start).min()?];
+        let is_of_all =
+            ["all", "every", "each", "everyone"].iter().any(|word| tokens::find_word(before, word).is_some());
+        let words = tokens::last_words(before, 2);
+        let excepts = EXCEPT.iter().any(|word| words == *word || words.ends_with(&format!(" {word}")));
+        (is_of_all && excepts).then(|| (0..self.rows.len()).filter(|row| !named.contains(row)).collect())
+    }
+
+    /// Returns the column of numbers that is called as the words behind a number say, `12 no-shows` of `no_shows`, where no
+    /// other column has the word in its name.
+    pub(super) fn column_behind(&self, token: &TextToken, clause: &str) -> Option<usize> {
+        const LINKS: [&str; 4] = ["of which were ", "of which are ", "of them were ", "of them are "];
+        let folded = |text: &str| -> String {
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            words.map(|word| format!("{} ", word.to_lowercase().trim_end_matches('s'))).collect()
+        };
+        let behind = clause[token.end..].trim_start();
+        let behind = folded(LINKS.iter().find_map(|link| behind.strip_prefix(link)).unwrap_or(behind));
+        let names: Vec<String> = self.columns.iter().map(|name| folded(name)).collect();
+        let is_called = |column: &usize| !self.labels.contains(column) && behind.starts_with(&names[*column]);
+        let column = (0..names.len()).find(|column| !names[*column].trim().is_empty() && is_called(column))?;
+        let is_in_others = names.iter().filter(|name| name.contains(&names[column])).count() > 1;
+        let is_number = self.rows.iter().any(|row| row.get(column).is_some_and(|value| number_of(value).is_some()));
+        (is_number && !is_in_others && self.rows.len() > 1).then_some(column)
+    }
+
     /// Whether a token is an hour, and the cell one of a column of hours: `17:00` and `5 PM` of 17.
     pub(super) fn is_hour(&self, token: &TextToken, column: usize, value: &Value) -> bool {
         let is_of_hours = self.columns.get(column).is_some_and(|name| name.to_lowercase().contains("hour"));
