@@ -313,6 +313,13 @@ pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextTo
     }
 }
 
+/// Whether a number and a column are of units that measure different things: 8 tonnes are no cell of `hectares`.
+pub(super) fn is_of_other_dimension(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    let of_column = result.columns.get(column).and_then(|name| unit_of_column(&name.to_lowercase()));
+    let dimensions = unit_behind(token, clause).zip(of_column);
+    dimensions.is_some_and(|((dimension, _), (of_column, _))| dimension != of_column)
+}
+
 /// Returns by what a column's values are multiplied to be in the unit behind a number, where both have one of the same kind.
 pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> Option<f64> {
     let (of_column, column_unit) = unit_of_column(&column.to_lowercase())?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::arithmetic::{WantedNumber, is_said_as_difference};
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
-use super::derived::{derived_origin, is_in_other_unit};
+use super::derived::{derived_origin, is_in_other_unit, is_of_other_dimension};
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
@@ -150,7 +150,9 @@ impl Prover {
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
             let called = called_column(result, token, place);
-            let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
+            let mut cells = result.cells().filter(|(_, column, _)| {
+                called.is_none_or(|called| called == *column) && !is_of_other_dimension(result, *column, token, clause)
+            });
             cells.any(|(_, column, value)| token.equals(value, result.share_scale(column)))
         };
         if !is_said_as_difference(clause, token) && self.results.iter().any(equals) {

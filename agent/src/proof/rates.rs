@@ -32,8 +32,11 @@ fn unit_factor(result: &ProofRows, column: usize, token: &TextToken, clause: &st
 
 /// Whether a column holds whole numbers alone.
 fn is_of_counts(result: &ProofRows, column: usize) -> bool {
-    let mut numbers = result.rows.iter().filter_map(|row| row.get(column)?.as_number());
-    numbers.all(|number| !number.is_f64())
+    result
+        .rows
+        .iter()
+        .filter_map(|row| row.get(column))
+        .all(|value| value.is_i64() || value.is_u64() || value.is_null())
 }
 
 /// Finds `6.5 tonnes per hectare`, `8 t/ha` and `the price per kWh is 28 cents`.
