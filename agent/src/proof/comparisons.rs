@@ -157,8 +157,11 @@ fn wrongly_without(result: &ProofRows, sentence: &str) -> Vec<usize> {
     };
     let says = |clause: &str, words: &[&str]| words.iter().any(|word| find_word(clause, word).is_some());
     let denied = clauses(sentence).into_iter().filter_map(|(clause, _)| {
+        if !says(clause, &NONE) || says(clause, &OF_OTHERS) {
+            return None;
+        }
         let [row] = *result.labelled(clause).as_slice() else { return None };
-        (says(clause, &NONE) && !says(clause, &OF_OTHERS) && !has_none(row)).then_some(row)
+        (!has_none(row)).then_some(row)
     });
     denied.collect()
 }

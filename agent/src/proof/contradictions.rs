@@ -133,7 +133,6 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
     const NEAR: usize = 3;
     const LINKS: [&str; 5] = ["of", "at", "is", "was", "are"];
     const OTHERWISE: [&str; 8] = ["and", "but", "than", "after", "among", "except", "one", "by"];
-    let labelled = result.labelled(sentence);
     let mut wrong = Vec::new();
     for token in tokens.iter().filter(|token| number(token).is_some() && !is_day_or_year(token)) {
         let before = text_before(sentence, token);
@@ -159,7 +158,7 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
             true => Vec::new(),
             false => result.numbers(column),
         };
-        if is_no_extreme(result, token, cells, is_greatest, &labelled) {
+        if is_no_extreme(result, token, cells, is_greatest, &result.labelled(sentence)) {
             wrong.push((token.start, token.end));
         }
     }

@@ -134,7 +134,7 @@ fn one_in_so_many(
     number: &WrittenNumber,
     place: TokenPlace<'_>,
 ) -> Option<ProofOrigin> {
-    let before = place.clause[..token.start].to_lowercase();
+    let before = place.clause[..token.start].to_ascii_lowercase();
     let words = last_words(&before, 3);
     let is_one_in = words.ends_with(" in") && (words.starts_with("one ") || words.contains(" one "));
     let one = before.rfind("one ").filter(|_| is_one_in && is_exact(number) && number.value >= 2.0)?;

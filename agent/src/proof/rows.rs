@@ -124,23 +124,32 @@ impl ProofRows {
 
     /// Returns the rows that a sentence does not name, where the clause speaks of them: `all others since July`.
     pub(super) fn other_rows(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
-        let says = ["other", "others", "the rest"].iter().any(|word| tokens::find_word(place.clause, word).is_some());
+        let says = |word: &&str| tokens::find_word(place.clause, word).is_some();
+        if !["other", "others", "the rest"].iter().any(says) || !self.labelled(place.clause).is_empty() {
+            return None;
+        }
         let named = self.labelled(place.sentence);
-        let is_of_others = says && !named.is_empty() && self.labelled(place.clause).is_empty();
-        is_of_others.then(|| (0..self.rows.len()).filter(|row| !named.contains(row)).collect())
+        (!named.is_empty()).then(|| self.rows_without(&named))
     }
 
     /// Returns the rows that a sentence does not except, where it speaks of all but some: `all fields but Hollow`.
     pub(super) fn rows_but_named(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
+        const ALL: [&str; 4] = ["all", "every", "each", "everyone"];
         const EXCEPT: [&str; 5] = ["but", "except", "except for", "apart from", "other than"];
+        let says = |text: &str, words: &[&str]| words.iter().any(|word| tokens::find_word(text, word).is_some());
+        if !says(place.sentence, &ALL) || !says(place.sentence, &EXCEPT) {
+            return None;
+        }
         let named = self.labelled(place.sentence);
         let places = named.iter().filter_map(|row| self.label_place(*row, place.sentence));
         let before = &place.sentence[..places.map(|(start, _)| start).min()?];
-        let is_of_all =
-            ["all", "every", "each", "everyone"].iter().any(|word| tokens::find_word(before, word).is_some());
         let words = tokens::last_words(before, 2);
         let excepts = EXCEPT.iter().any(|word| words == *word || words.ends_with(&format!(" {word}")));
-        (is_of_all && excepts).then(|| (0..self.rows.len()).filter(|row| !named.contains(row)).collect())
+        (says(before, &ALL) && excepts).then(|| self.rows_without(&named))
+    }
+
+    fn rows_without(&self, named: &[usize]) -> Vec<usize> {
+        (0..self.rows.len()).filter(|row| !named.contains(row)).collect()
     }
 
     /// Returns the column of numbers that is called as the words behind a number say, `12 no-shows` of `no_shows`, where no

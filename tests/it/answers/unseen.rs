@@ -20,10 +20,10 @@ const HALVES: [&str; 4] = ["a", "b", "c", "d"];
 /// Of 184 questions with an answer and 100 without, 264 answers of each kind, and 140 queries of each kind.
 const MOST_FALSE_GAPS: usize = 12;
 const LEAST_GAPS: usize = 68;
-const MOST_FALSE_DOUBTS: usize = 14;
-const LEAST_DOUBTS: usize = 249;
+const MOST_FALSE_DOUBTS: usize = 11;
+const LEAST_DOUBTS: usize = 251;
 const MOST_FALSE_FLAGS: usize = 2;
-const LEAST_FLAGS: usize = 134;
+const LEAST_FLAGS: usize = 136;
 const SAID: &str = "That is what the data says.";
 
 /// A question, and what the model does when it is asked.
