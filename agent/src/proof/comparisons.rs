@@ -76,10 +76,12 @@ fn wrong_difference(
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let at = words.iter().take(UNIT_WORDS + 1).position(|word| is_comparing(word))?;
         let word = *words.get(at)?;
-        // Who is 3 seconds ahead has the smaller number of seconds, and who is two places ahead that of places.
-        let is_of_race = words.iter().take(at).any(|unit| is_unit_called(unit) || unit.starts_with("place"));
+        let units = words.get(..at).unwrap_or_default();
+        // Who is 3 seconds ahead has the smaller number of seconds, and who is two places higher that of places.
+        let is_of_race = ["ahead", "behind"].contains(&word) && units.iter().any(|unit| is_unit_called(unit));
+        let is_of_places = units.iter().any(|unit| ["place", "places", "position", "positions"].contains(unit));
         match word {
-            "ahead" | "behind" if is_of_race => None,
+            _ if is_of_race || is_of_places => None,
             "ahead" | "behind" => Some((widened(number, sentence, token.start), word == "ahead")),
             _ if !words.contains(&"than") => None,
             _ => Some((widened(number, sentence, token.start), MORE.contains(&word))),
