@@ -34,10 +34,10 @@ fn says(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| find_word(text, word).is_some())
 }
 
-/// Returns a token's number, where it has no sign.
+/// Returns a token's number, where it has no sign and is no year.
 fn number(token: &TextToken) -> Option<f64> {
     match &token.kind {
-        TextTokenKind::Number(number) if number.value >= 0.0 => Some(number.value),
+        TextTokenKind::Number(number) if number.value >= 0.0 && !is_day_or_year(token) => Some(number.value),
         _ => None,
     }
 }
@@ -134,7 +134,7 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
     const LINKS: [&str; 5] = ["of", "at", "is", "was", "are"];
     const OTHERWISE: [&str; 8] = ["and", "but", "than", "after", "among", "except", "one", "by"];
     let mut wrong = Vec::new();
-    for token in tokens.iter().filter(|token| number(token).is_some() && !is_day_or_year(token)) {
+    for token in tokens.iter().filter(|token| number(token).is_some()) {
         let before = text_before(sentence, token);
         let superlative = |words: &'static [&'static str]| {
             let ends = words.iter().filter(|word| word.ends_with("est"));

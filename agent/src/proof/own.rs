@@ -150,10 +150,10 @@ impl Prover {
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
             let called = called_column(result, token, place);
-            let mut cells = result.cells().filter(|(_, column, _)| {
-                called.is_none_or(|called| called == *column) && !is_of_other_dimension(result, *column, token, clause)
-            });
-            cells.any(|(_, column, value)| token.equals(value, result.share_scale(column)))
+            let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
+            cells.any(|(_, column, value)| {
+                token.equals(value, result.share_scale(column)) && !is_of_other_dimension(result, column, token, clause)
+            })
         };
         if !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
             return self.between(token, place).unwrap_or(ProofOrigin::Unproven);
