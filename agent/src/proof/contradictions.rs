@@ -134,6 +134,10 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
     const LINKS: [&str; 5] = ["of", "at", "is", "was", "are"];
     const OTHERWISE: [&str; 8] = ["and", "but", "than", "after", "among", "except", "one", "by"];
     let mut wrong = Vec::new();
+    // `In 2023 the highest revenue was 50` is of some rows.
+    if tokens.iter().any(is_day_or_year) || is_of_group(result, sentence) {
+        return wrong;
+    }
     for token in tokens.iter().filter(|token| number(token).is_some()) {
         let before = text_before(sentence, token);
         let superlative = |words: &'static [&'static str]| {
@@ -195,7 +199,7 @@ fn wrong_first_or_last(result: &ProofRows, sentence: &str, tokens: &[TextToken])
         let Some(gap) = sentence.get(begin + at + length..token.start) else { continue };
         let next = gap.split_whitespace().next().unwrap_or_default();
         // `The first game of 2019` is one of them.
-        let is_told = says(gap, &["is", "was", "were"]) && !OF_TIMES.contains(&next);
+        let is_told = says(gap, &["is", "was", "were"]) && !OF_TIMES.contains(&next) && !is_of_group(result, segment);
         if !is_told || gap.split_whitespace().count() > NEAR || says(segment, &["not", "than", "but"]) {
             continue;
         }
@@ -205,6 +209,13 @@ fn wrong_first_or_last(result: &ProofRows, sentence: &str, tokens: &[TextToken])
         }
     }
     wrong
+}
+
+/// Whether a text speaks of the one row that it names as of a group: `in History the last was`.
+fn is_of_group(result: &ProofRows, text: &str) -> bool {
+    let [row] = *result.labelled(text).as_slice() else { return false };
+    let before = result.label_place(row, text).map(|(start, _)| last_words(&text[..start], 1));
+    before.is_some_and(|word| ["in", "of", "for", "at", "from", "within", "among"].contains(&word.as_str()))
 }
 
 /// Whether columns hold what a token says, and it is the greatest, or the least, of none of them: neither of all rows nor of
