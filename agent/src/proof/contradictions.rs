@@ -135,7 +135,7 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
     const OTHERWISE: [&str; 8] = ["and", "but", "than", "after", "among", "except", "one", "by"];
     let mut wrong = Vec::new();
     // `In 2023 the highest revenue was 50` is of some rows.
-    if tokens.iter().any(is_day_or_year) || is_of_group(result, sentence) {
+    if tokens.iter().any(is_day_or_year) {
         return wrong;
     }
     for token in tokens.iter().filter(|token| number(token).is_some()) {
@@ -162,7 +162,8 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
             true => Vec::new(),
             false => result.numbers(column),
         };
-        if is_no_extreme(result, token, cells, is_greatest, &result.labelled(sentence)) {
+        let is_wrong = || is_no_extreme(result, token, cells, is_greatest, &result.labelled(sentence));
+        if !is_of_group(result, sentence) && is_wrong() {
             wrong.push((token.start, token.end));
         }
     }
