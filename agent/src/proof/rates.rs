@@ -117,7 +117,7 @@ fn part_of_cell(
             let (share, count) = (value(*share_column)?, value(*count_column)?);
             let part = count * share * factor;
             let is_so = whole.stands_for(count, ShareScale::Amount)
-                && (part - number.value).abs() <= 0.5 + ROUNDING * count.abs();
+                && (part - number.value).abs() <= (ROUNDING * count.abs()).max(0.5);
             is_so.then(|| ProofOrigin::Expression {
                 expression: format!("1.0e0 * {count:?} * {share:?} * {factor:?}"),
                 value: part,
