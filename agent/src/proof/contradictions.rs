@@ -239,9 +239,9 @@ fn is_no_extreme(
             let among = cells.iter().filter(|(row, _)| !of_named || named.contains(row));
             let order = |one: &&(usize, f64), other: &&(usize, f64)| one.1.total_cmp(&other.1);
             let found = if is_greatest { among.max_by(order) } else { among.min_by(order) };
-            found.filter(is_said).is_some()
+            found.is_some_and(|cell| is_said(&cell))
         };
-        if cells.iter().filter(is_said).count() > 0 {
+        if cells.iter().any(|cell| is_said(&cell)) {
             is_said_of_any = true;
             if is_extreme(false) || (named.len() > 1 && is_extreme(true)) {
                 return false;
