@@ -10,6 +10,7 @@ mod arithmetic;
 mod bounds;
 mod claims;
 mod comparisons;
+mod contradictions;
 mod dates;
 mod derived;
 mod earlier;
@@ -18,6 +19,7 @@ mod names;
 mod numbers;
 mod own;
 mod ranks;
+mod rates;
 mod rows;
 mod tokens;
 
@@ -240,7 +242,8 @@ impl Prover {
             // Of several that are wrong nobody can say which is meant.
             if let ([only], Some((cell, value))) = (wrong.as_slice(), self.only_cell(clause))
                 && bound_before(clause, only.start).is_none()
-                && !is_part_of_number(only)
+                // Digits alone would be replaced, and not what stands behind them.
+                && !matches!(&only.kind, TextTokenKind::Number(number) if number.is_scaled)
                 && is_of_magnitude(only, &value)
                 && !announced::announces_more(sentence)
                 && !only.equals(&value, ShareScale::Unknown)
@@ -357,7 +360,8 @@ impl Prover {
                     _ => false,
                 };
                 of_sentence.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
-                for (start, end) in comparisons::wrong_texts(result, sentence) {
+                let texts = comparisons::wrong_texts(result, sentence).into_iter();
+                for (start, end) in texts.chain(contradictions::contradicted(result, sentence)) {
                     of_sentence.retain(|known| known.text != sentence[start..end]);
                     let (start, end) = (sentence_start + start, sentence_start + end);
                     of_sentence.push(link(text, start, end, ProofOrigin::Unproven));
@@ -427,7 +431,13 @@ impl Prover {
                 ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
                 _ => false,
             };
-            links.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
+            let mut labels = links.iter_mut().filter(is_label).peekable();
+            let is_linked = labels.peek().is_some();
+            labels.for_each(|link| link.origin = ProofOrigin::Unproven);
+            // `The cheapest month was November` of a column of days.
+            if let Some((start, end)) = result.label_place(row, clause).filter(|_| !is_linked) {
+                links.push(link(text, offset + start, offset + end, ProofOrigin::Unproven));
+            }
         }
         links
     }
@@ -530,11 +540,6 @@ fn is_of_magnitude(token: &TextToken, value: &Value) -> bool {
     let (TextTokenKind::Number(number), Some(value)) = (&token.kind, number_of(value)) else { return true };
     let (written, found) = (number.value.abs(), value.abs());
     written == 0.0 || found == 0.0 || (written <= found * MOST && found <= written * MOST)
-}
-
-/// Whether a number is written with more than its digits, which alone would be replaced.
-fn is_part_of_number(token: &TextToken) -> bool {
-    matches!(&token.kind, TextTokenKind::Number(number) if number.is_scaled)
 }
 
 /// Returns the number that a cell is.

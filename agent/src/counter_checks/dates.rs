@@ -61,6 +61,8 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
         let Some(next) = upper.checked_add_days(Days::new(1)) else { continue };
         let begins_month = bound.lower.is_some_and(|lower| lower.day() == 1);
         let is_time = matches!(data_type, DataType::Timestamp(_, _));
+        // `<= '2024-02-28'` of a leap year.
+        let cut_month = last_of_month(upper).filter(|last| begins_month && upper.day() >= 28 && *last > upper);
         let between = |from: String, to: String| {
             format!("SELECT 1 FROM {table_name} WHERE {column_name} {from} AND {column_name} {to} LIMIT 1")
         };
@@ -106,6 +108,17 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                          '{next}'` to take the day in"
                     );
                     findings.push(Finding::new(CheckKind::Period, message));
+                } else if let Some(last) = cut_month
+                    && let Some(after) = last.checked_add_days(Days::new(1))
+                    && checked
+                        .has_rows(&between(
+                            format!(">= TIMESTAMP '{next} 00:00:00'"),
+                            format!("< TIMESTAMP '{after} 00:00:00'"),
+                        ))
+                        .await
+                {
+                    let message = format!("the month ends on {last}: rows after {upper} are left out");
+                    findings.push(Finding::new(CheckKind::Period, message));
                 }
             }
             DataType::Date32 | DataType::Date64 if begins_month && bound.lower != Some(upper) => {
@@ -115,11 +128,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                          '{to}' LIMIT 1"
                     )
                 };
-                let last = last_of_month(upper);
                 if upper.day() == 1 && checked.has_rows(&day(upper, upper)).await {
                     let message = format!("BETWEEN takes {upper} in, the first day of the next month");
                     findings.push(Finding::new(CheckKind::Period, message));
-                } else if let Some(last) = last.filter(|last| upper.day() >= 28 && *last > upper)
+                } else if let Some(last) = cut_month
                     && checked.has_rows(&day(next, last)).await
                 {
                     let message = format!("the month ends on {last}: rows after {upper} are left out");

@@ -192,6 +192,15 @@ fn mismatch(checked: &Checked<'_>, one: TableColumn<'_>, other: TableColumn<'_>)
         column.eq_ignore_ascii_case("id") || is_own_id(table, column) || is_key(checked.at_hand, table, column)
     };
     let known = relationships_of(checked.at_hand, one.0, other.0);
+    // `visit.visit_id = owner.owner_id` of tables that refer to each other by a third one alone.
+    let are_own_ids = is_own_id(one.0, one.1) && is_own_id(other.0, other.1) && !one.1.eq_ignore_ascii_case(other.1);
+    if known.is_empty() && one.0 != other.0 && are_own_ids {
+        let message = format!(
+            "`{}.{}` tells apart the rows of its table, and `{}.{}` those of another: equal ones are so by chance",
+            one.0, one.1, other.0, other.1
+        );
+        return Some(Finding::new(CheckKind::Join, message));
+    }
     let known = known.first().filter(|_| one.0 != other.0 && is_known(one) && is_known(other))?;
     let message = format!(
         "`{}.{}` and `{}.{}` do not refer to each other; the known relationship is {}",

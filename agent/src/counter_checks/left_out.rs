@@ -30,6 +30,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
             _ => continue,
         };
+        findings.extend(spread_over_all(checked, select, expr).await);
         for (aggregate, argument, is_distinct) in aggregates(expr) {
             let function = aggregate.name.to_string().to_lowercase();
             let found = match (function.as_str(), is_distinct) {
@@ -72,6 +73,24 @@ async fn half_null(
     Some(Finding::new(CheckKind::Nulls, message))
 }
 
+/// Finds `sum(date_diff('minute', began, ended)) / count(*)`, where rows that have not ended count as none that lasted no time.
+async fn spread_over_all(checked: &Checked<'_>, select: &Select, expr: &Expr) -> Option<Finding> {
+    const BETWEEN_TIMES: [&str; 5] = ["date_diff", "datediff", "timestampdiff", "timediff", "age"];
+    let Expr::BinaryOp { left, op: BinaryOperator::Divide, right } = expr else { return None };
+    let summed = aggregates(left);
+    let [(sum, Expr::Function(argument), false)] = summed.as_slice() else { return None };
+    let is_between = BETWEEN_TIMES.contains(&argument.name.to_string().to_lowercase().as_str());
+    let is_sum = sum.name.to_string().eq_ignore_ascii_case("sum");
+    if !is_between || !is_sum || !right.to_string().eq_ignore_ascii_case("count(*)") {
+        return None;
+    }
+    let count = count_where(checked, select, &format!("{argument} IS NULL")).await?;
+    let message = format!(
+        "`{argument}` is null in {count} rows, which `{sum}` leaves out and `count(*)` does not; write avg({argument})"
+    );
+    Some(Finding::new(CheckKind::Nulls, message))
+}
+
 /// Looks for rows that `count(x)` leaves out, where nothing says that those with a value are meant.
 async fn uncounted(
     checked: &Checked<'_>,
@@ -102,10 +121,15 @@ async fn uncounted(
     Some(Finding::new(CheckKind::Nulls, message))
 }
 
-/// Whether two words are the same, or begin so that they are of one family.
+/// Whether two words are the same, or begin so that they are of one family: also `stud` and `student`.
 pub(super) fn is_of_family(one: &str, other: &str) -> bool {
     const SHARED: usize = 5;
-    one == other || one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count() >= SHARED
+    const SHORTEST: usize = 4;
+    let is_short_for = |short: &str, long: &str| short.chars().count() >= SHORTEST && long.starts_with(short);
+    is_short_for(one, other)
+        || is_short_for(other, one)
+        || one == other
+        || one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count() >= SHARED
 }
 
 /// Returns the number of a SELECT's rows under one more condition; `None` where there is none.

@@ -1,7 +1,10 @@
 //! Limits that leave rows out: of rows in no order, before they are counted or summed, or between equals.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+    BinaryOperator, Expr, GroupByExpr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Value, Visit, Visitor, WindowSpec, WindowType,
 };
 
 use super::{CheckKind, Checked, Finding, rows_read};
@@ -18,6 +21,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select, rows: usize) -
         findings.push(finding);
     }
     findings.extend(numbered_ties(checked, select).await);
+    findings.extend(neighbour_ties(checked, select).await);
     let Some(place) = limit_of(checked.query).filter(|place| rows == place.limit && rows > 0) else {
         return findings;
     };
@@ -155,6 +159,40 @@ async fn numbered_ties(checked: &Checked<'_>, select: &Select) -> Option<Finding
     let message =
         "row_number() numbers equal rows in any order, and leaves some of a tie out; write rank() to keep them";
     (by_number != by_rank).then(|| Finding::new(CheckKind::Limit, message))
+}
+
+/// Looks for rows that are equal in what `lag(x) OVER (ORDER BY day)` is ordered by: the row before each is any of them.
+async fn neighbour_ties(checked: &Checked<'_>, select: &Select) -> Option<Finding> {
+    struct NeighbourFinder(Option<(String, WindowSpec)>);
+    impl Visitor for NeighbourFinder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::Function(function) = expr
+                && let Some(WindowType::WindowSpec(window)) = &function.over
+                && window.window_name.is_none()
+                && !window.order_by.is_empty()
+                && ["lag", "lead"].contains(&function.name.to_string().to_lowercase().as_str())
+            {
+                self.0 = Some((function.name.to_string(), window.clone()));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if is_grouped(select) {
+        return None;
+    }
+    let mut finder = NeighbourFinder(None);
+    let _: ControlFlow<()> = select.projection.visit(&mut finder);
+    let (name, window) = finder.0?;
+    let order = window.order_by.iter().map(|part| part.expr.to_string());
+    let keys: Vec<String> = window.partition_by.iter().map(ToString::to_string).chain(order).collect();
+    let (with, rows) = (checked.with_clause(), rows_read(select));
+    let sql = format!("{with}SELECT 1 {rows} GROUP BY {} HAVING count(*) > 1 LIMIT 1", keys.join(", "));
+    let message = format!(
+        "several rows are equal by the ORDER BY of `{name}`, and any of them comes next to another; add what tells them \
+         apart to PARTITION BY or ORDER BY"
+    );
+    checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Limit, message))
 }
 
 /// Whether a filter is that a column is one of the first numbers.

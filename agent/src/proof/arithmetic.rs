@@ -1,9 +1,12 @@
 //! Numbers that are arithmetic over cells: totals, averages, differences, ratios and shares. A text has to say that it
 //! means one: with enough cells any number is the difference of two.
 
+use serde_json::Value;
+
 use super::announced::{AnnouncedOperation, ChangeDirection, direction_in};
-use super::tokens::{ShareScale, WrittenNumber, find_word};
-use super::{CellReference, ProofRows, number_of};
+use super::rows::TokenPlace;
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words};
+use super::{CellReference, ProofOrigin, ProofRows, number_of};
 
 /// Cells of which pairs are tried, and those of several results.
 const MAX_PAIRED: usize = 24;
@@ -11,15 +14,34 @@ const MAX_ACROSS: usize = 8;
 
 /// A number that is looked for, and the rows that its sentence names; it is of these.
 pub(super) struct WantedNumber<'a> {
-    pub(super) number: &'a WrittenNumber,
-    pub(super) rows: &'a [usize],
+    number: &'a WrittenNumber,
+    rows: &'a [usize],
     /// The row that has changed and the one that it is compared with, where the sentence says so.
-    pub(super) change: Option<(usize, usize)>,
+    change: Option<(usize, usize)>,
     /// Whether it is of percentage points, which are a difference and no share.
-    pub(super) is_points: bool,
+    is_points: bool,
+    /// The rows of which it says that it is the difference, `six ahead of B`; none where it says no such thing.
+    compared: Vec<usize>,
+    /// The column of which that difference is by the word behind the number, `17 points behind B`.
+    column: Option<usize>,
 }
 
-impl WantedNumber<'_> {
+impl<'a> WantedNumber<'a> {
+    pub(super) fn new(
+        number: &'a WrittenNumber,
+        result: &ProofRows,
+        rows: &'a [usize],
+        token: &TextToken,
+        place: TokenPlace<'_>,
+    ) -> Self {
+        let TokenPlace { clause, sentence, .. } = place;
+        let is_between = is_said_as_difference(clause, token) && !result.labelled(&clause[token.end..]).is_empty();
+        let compared = if is_between { result.labelled(sentence) } else { Vec::new() };
+        let column = result.column_behind(token, clause).filter(|_| compared.len() > 1);
+        let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
+        Self { number, rows, change, is_points, compared, column }
+    }
+
     fn is_named(&self, cell: &NumberCell) -> bool {
         self.rows.is_empty() || self.rows.contains(&cell.reference.row)
     }
@@ -31,6 +53,10 @@ impl WantedNumber<'_> {
 
     /// Whether an expression of two cells is of the rows that the sentence names: of both where it names several.
     fn is_of(&self, left: &NumberCell, right: &NumberCell) -> bool {
+        let (one, other) = (left.reference.row, right.reference.row);
+        if self.compared.len() > 1 {
+            return one != other && self.compared.contains(&one) && self.compared.contains(&other);
+        }
         match self.rows.len() {
             0 => true,
             1 => self.is_named(left) || self.is_named(right),
@@ -42,8 +68,22 @@ impl WantedNumber<'_> {
 /// A number with the cell that it is of.
 struct NumberCell {
     value: f64,
+    /// Whether it is of whole numbers: a count, and no amount.
+    is_whole: bool,
     text: String,
     reference: CellReference,
+}
+
+impl NumberCell {
+    fn new(result: &ProofRows, row: usize, column: usize, value: &Value) -> Option<Self> {
+        let is_whole = value.as_number().is_some_and(|number| !number.is_f64());
+        Some(Self { value: number_of(value)?, is_whole, text: text_of(value), reference: result.cell(row, column) })
+    }
+
+    /// Whether it may be a part of what another cell counts or measures: hours are no part of tickets.
+    fn is_of_kind(&self, other: &Self) -> bool {
+        self.is_whole == other.is_whole || self.reference.column == other.reference.column
+    }
 }
 
 /// Returns the expression over cells of a result that a number is, its value, and the cells.
@@ -64,14 +104,15 @@ pub(super) fn expression_of(
     let is_of_time =
         announced.total || ["span", "range", "cover", "between"].iter().any(|word| sentence.contains(word));
     let is_label = |column: &usize| result.rows.len() > 1 && labels.contains(column) && !is_of_time;
-    for column in (0..result.columns.len()).filter(|column| !is_label(column)) {
+    let is_of_column = |column: &usize| wanted.column.is_none_or(|of| of == *column);
+    for column in (0..result.columns.len()).filter(|column| !is_label(column) && is_of_column(column)) {
         let cells: Vec<NumberCell> = result
             .rows
             .iter()
             .enumerate()
             .filter_map(|(row, values)| {
                 let value = values.get(column)?;
-                Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
+                NumberCell::new(result, row, column, value)
             })
             .collect();
         if cells.is_empty() {
@@ -99,9 +140,9 @@ pub(super) fn expression_of(
             {
                 return Some(found);
             }
-            let count = cells.len();
             if announced.average
-                && let Some(found) = whole(format!("CAST({added} AS DOUBLE) / {count}"), sum / count as f64)
+                && let Some((sql, value)) = mean_of(&cells)
+                && let Some(found) = whole(sql, value)
             {
                 return Some(found);
             }
@@ -130,9 +171,7 @@ pub(super) fn expression_of(
         let cells: Vec<NumberCell> = values
             .iter()
             .enumerate()
-            .filter_map(|(column, value)| {
-                Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
-            })
+            .filter_map(|(column, value)| NumberCell::new(result, row, column, value))
             .collect();
         of_row(number, &cells, &announced).or_else(|| paired(wanted, &cells, &announced, ShareScale::Unknown))
     })
@@ -163,6 +202,50 @@ fn is_of_other_year(result: &ProofRows, column: usize, announced: &AnnouncedOper
     let is_compared = announced.difference || announced.growth;
     let own = result.columns.get(column).and_then(year_of).filter(|year| !is_compared && !is_said(year));
     own.is_some() && result.columns.iter().filter_map(year_of).any(|year| is_said(&year))
+}
+
+/// Returns what proves, or refutes, a number that the words right before it call the mean or the median of all rows, `the median
+/// is 5`; that some row has it is no proof. `None` where they do not, or where the query computes such.
+pub(super) fn typical_origin(result: &ProofRows, number: &WrittenNumber, before: &str) -> Option<ProofOrigin> {
+    const LINKS: [&str; 4] = ["is", "was", "of", "at"];
+    const MEDIANS: [&str; 1] = ["median"];
+    const MEANS: [&str; 3] = ["average", "mean", "avg"];
+    let before = before.trim_end_matches(|c: char| "$€£¥(: ".contains(c));
+    let words = last_words(before, LINKS.len());
+    // `The highest average delay is 15.8` is of one row.
+    let is_of_one = words.split(' ').any(|word| word == "most" || word.ends_with("est"));
+    let is_linked = LINKS.contains(&last_words(before, 1).as_str()) && !is_of_one;
+    let says = |names: &[&str]| names.iter().any(|name| find_word(&words, name).is_some());
+    let is_computed = |names: &[&str]| {
+        let said = format!("{} {}", result.query_text, result.columns.join(" ")).to_lowercase();
+        names.iter().any(|name| said.contains(name))
+    };
+    let is_median = says(&MEDIANS) && !is_computed(&MEDIANS);
+    let is_mean = !is_median && says(&MEANS) && !is_computed(&MEANS);
+    if !is_linked || result.rows.len() < 2 || result.rows.len() < result.row_count || !(is_median || is_mean) {
+        return None;
+    }
+    let labels = result.label_columns();
+    let proven = (0..result.columns.len()).filter(|column| !labels.contains(column)).find_map(|column| {
+        let values = result.rows.iter().enumerate();
+        let cells: Vec<NumberCell> =
+            values.filter_map(|(row, values)| NumberCell::new(result, row, column, values.get(column)?)).collect();
+        let (expression, value) = if is_median { median_of(&cells)? } else { mean_of(&cells)? };
+        number.stands_for(value, result.share_scale(column)).then(|| ProofOrigin::Expression {
+            expression,
+            value,
+            cells: cells.into_iter().map(|cell| cell.reference).collect(),
+        })
+    });
+    Some(proven.unwrap_or(ProofOrigin::Unproven))
+}
+
+/// Returns the mean of numbers, as SQL and as it is.
+fn mean_of(cells: &[NumberCell]) -> Option<(String, f64)> {
+    let added = cells.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+    let sum: f64 = cells.iter().map(|cell| cell.value).sum();
+    let count = cells.len();
+    (count > 0).then(|| (format!("CAST({added} AS DOUBLE) / {count}"), sum / count as f64))
 }
 
 /// Returns the median of numbers, as SQL and as it is.
@@ -198,7 +281,8 @@ fn of_row(
     if !announced.share || announced.growth || !number.is_percent || number.tolerance > 0.5 {
         return None;
     }
-    cells.iter().find_map(|cell| {
+    let are_of_kind = cells.windows(2).all(|pair| pair[0].is_of_kind(&pair[1]));
+    cells.iter().filter(|_| are_of_kind).find_map(|cell| {
         let share = 100.0 * cell.value / sum;
         number
             .stands_for(share, ShareScale::Percent)
@@ -221,9 +305,9 @@ pub(super) fn expression_across<'r>(
         let before = cells.len();
         for row in rows {
             let Some(values) = result.rows.get(row) else { continue };
-            cells.extend(values.iter().enumerate().filter_map(|(column, value)| {
-                Some(NumberCell { value: number_of(value)?, text: text_of(value), reference: result.cell(row, column) })
-            }));
+            cells.extend(
+                values.iter().enumerate().filter_map(|(column, value)| NumberCell::new(result, row, column, value)),
+            );
         }
         of_several += usize::from(cells.len() > before);
     }
@@ -231,7 +315,8 @@ pub(super) fn expression_across<'r>(
         return None;
     }
     let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
-    paired(&WantedNumber { number, rows: &[], change: None, is_points: false }, &cells, &announced, ShareScale::Unknown)
+    let wanted = WantedNumber { number, rows: &[], change: None, is_points: false, compared: Vec::new(), column: None };
+    paired(&wanted, &cells, &announced, ShareScale::Unknown)
 }
 
 fn paired(
@@ -283,10 +368,12 @@ fn paired(
                     let sql = format!("{l} / CAST({r} AS DOUBLE)");
                     ratio.stands_for(value, ShareScale::Unknown).then_some((sql, value, cells))
                 }),
-                (has_share && !announced.growth && wanted.may_be_share(left, right)).then(|| {
-                    let value = 100.0 * left.value / right.value;
-                    found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
-                }),
+                (has_share && !announced.growth && wanted.may_be_share(left, right) && left.is_of_kind(right)).then(
+                    || {
+                        let value = 100.0 * left.value / right.value;
+                        found(format!("100.0e0 * {l} / CAST({r} AS DOUBLE)"), value, ShareScale::Percent)
+                    },
+                ),
                 (has_share && announced.difference && is_change && is_directed && !wanted.is_points).then(|| {
                     let value = 100.0 * (left.value - right.value) / right.value;
                     let sql = format!("100.0e0 * ({l} - {r}) / CAST({r} AS DOUBLE)");
@@ -305,10 +392,33 @@ fn paired(
     None
 }
 
-fn text_of(value: &serde_json::Value) -> String {
+fn text_of(value: &Value) -> String {
     let text = match value {
-        serde_json::Value::String(text) => text.trim().to_owned(),
+        Value::String(text) => text.trim().to_owned(),
         other => other.to_string(),
     };
     if text.starts_with('-') { format!("({text})") } else { text }
+}
+
+/// Whether a number is a difference by what stands beside it: `406 more`, `3 seconds behind`, `+3`.
+pub(super) fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
+    const COMPARED: [&str; 7] = ["more", "fewer", "less", "higher", "lower", "additional", "extra"];
+    const COMPARED_BY_UNIT: [&str; 8] =
+        ["behind", "ahead", "later", "earlier", "longer", "shorter", "faster", "slower"];
+    /// The same words of other languages, which stand behind a unit as well.
+    const COMPARED_ELSEWHERE: [&str; 9] = ["mehr", "weniger", "más", "menos", "moins", "meer", "minder", "più", "meno"];
+    /// Of them those that mean more only together: `plus que`, `mais do que`, `de plus`.
+    const COMPARED_TOGETHER: [(&str, &str); 6] =
+        [("plus", "que"), ("plus", "qu"), ("mais", "que"), ("mais", "do"), ("de", "plus"), ("a", "mais")];
+    let mut behind = clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut word = || behind.next().unwrap_or_default().to_lowercase();
+    let (next, later, last) = (word(), word(), word());
+    let is_elsewhere = [(&next, &later), (&later, &last)].into_iter().any(|(one, other)| {
+        COMPARED_ELSEWHERE.contains(&one.as_str()) || COMPARED_TOGETHER.contains(&(one.as_str(), other.as_str()))
+    });
+    is_elsewhere
+        || COMPARED.contains(&next.as_str())
+        || COMPARED_BY_UNIT.contains(&next.as_str())
+        || COMPARED_BY_UNIT.contains(&later.as_str())
+        || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))
 }

@@ -193,6 +193,16 @@ fn rounding_of(number: f64) -> f64 {
     (unit_of(number) / 2.0).min(number.abs() * LARGEST_ROUNDING)
 }
 
+/// Returns a number as far as it rounds behind `about` and `nearly`.
+pub(super) fn widened(number: WrittenNumber, text: &str, start: usize) -> WrittenNumber {
+    match bound_before(text, start) {
+        Some(NumberBound::About | NumberBound::Nearly) => {
+            WrittenNumber { tolerance: number.tolerance.max(rounding_of(number.value)), ..number }
+        }
+        _ => number,
+    }
+}
+
 /// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
 fn denies(sentence: &str) -> bool {
     let bounds = ["no more than", "no less than", "no fewer than"];
@@ -298,7 +308,10 @@ pub(super) fn bound_origin(
     // `More than 70 % of the patients` is of no column of patients.
     let columns = columns_of(result, if number.is_percent { "" } else { sentence });
     let of_share = || match (number.is_percent, named) {
-        (true, [row]) => columns.iter().find_map(|column| share_origin(result, *column, *row, bound, number)),
+        (true, [row]) => {
+            let mut columns = columns_of(result, sentence).into_iter();
+            columns.find_map(|column| share_origin(result, column, *row, bound, number))
+        }
         _ => None,
     };
     let of_cells = columns.iter().copied().find_map(|column| {

@@ -5,8 +5,10 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
-use super::derived::factor_to_unit;
+use super::contradictions::is_day_or_year;
+use super::foreign_numbers::without_added_part;
 use super::ranks::measured_columns;
+use super::rates::rate_origin;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
@@ -19,7 +21,8 @@ const OUT_OF: [&str; 5] = ["out of", "in", "in every", "out of every", "of every
 const VERSUS: [&str; 5] = ["to", "-", "–", ":", "against"];
 /// Words in the names of columns of prices, and of those that are multiplied by them.
 const PRICES: [&str; 8] = ["price", "cost", "fee", "rate", "fare", "wage", "amount", "value"];
-const QUANTITIES: [&str; 10] = ["sold", "quantity", "qty", "units", "count", "n", "number", "hours", "items", "orders"];
+pub(super) const QUANTITIES: [&str; 10] =
+    ["sold", "quantity", "qty", "units", "count", "n", "number", "hours", "items", "orders"];
 /// Units of time behind a number, by their days.
 const DAY_UNITS: [(&str, f64); 4] = [("day", 1.0), ("week", 7.0), ("month", 30.436_875), ("year", 365.2425)];
 
@@ -30,11 +33,10 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
     if !is_whole {
         return None;
     }
-    group_count(result, number, place)
+    group_count(result, token, number, place)
         .or_else(|| days_between(result, token, number, place))
         .or_else(|| product(result, number, place))
-        .or_else(|| mean_of_row(result, number, place))
-        .or_else(|| mean_times_count(result, token, number, place))
+        .or_else(|| rate_origin(result, token, number, place))
         .or_else(|| sum_of_row(result, token, number, place))
         .or_else(|| sum_of_top(result, number, place))
         .or_else(|| sum_of_quarter(result, number, place))
@@ -186,7 +188,7 @@ fn shifted(token: &TextToken, offset: usize) -> TextToken {
     TextToken { start: token.start + offset, end: token.end + offset, ..token.clone() }
 }
 
-fn is_exact(number: &WrittenNumber) -> bool {
+pub(super) fn is_exact(number: &WrittenNumber) -> bool {
     number.tolerance <= 0.5 && !number.is_percent && !number.is_scaled
 }
 
@@ -199,16 +201,29 @@ fn sum_origin(result: &ProofRows, cells: &[(usize, f64)], column: usize) -> Proo
     }
 }
 
-/// Finds `two people work in IT`: as many rows have a text that the clause says.
-fn group_count(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+/// Finds `two people work in IT`, and `two of the books came out in 2018`: as many rows have a text that the clause says, or a
+/// day or a year that is said before the next statement.
+fn group_count(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
     if !is_exact(number) || result.rows.len() < 2 {
         return None;
     }
+    let start = place.offset + token.end;
+    let behind = place.sentence.get(start..).and_then(|rest| rest.split("; ").next()).unwrap_or_default();
+    let said: Vec<TextToken> = tokens_in(behind).into_iter().filter(is_day_or_year).collect();
     (0..result.columns.len()).find_map(|column| {
-        let text = |row: &usize| result.rows.get(*row)?.get(column)?.as_str();
-        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(|name| has_word(place.clause, name)))?;
-        let name = text(&named)?;
-        let rows: Vec<usize> = (0..result.rows.len()).filter(|row| text(row) == Some(name)).collect();
+        let value = |row: &usize| result.rows.get(*row)?.get(column);
+        let text = |row: &usize| value(row)?.as_str();
+        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(|name| has_word(place.clause, name)));
+        let is_in_group = |row: &usize| match named {
+            Some(named) => text(row) == text(&named),
+            None => said.iter().any(|day| value(row).is_some_and(|value| day.equals(value, ShareScale::Unknown))),
+        };
+        let rows: Vec<usize> = (0..result.rows.len()).filter(is_in_group).collect();
         (rows.len() > 1 && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
             expression: vec!["1"; rows.len()].join(" + "),
             value: number.value,
@@ -233,9 +248,11 @@ fn days_between(
     number: &WrittenNumber,
     place: TokenPlace<'_>,
 ) -> Option<ProofOrigin> {
-    let behind = place.clause[token.end..].trim_start().to_lowercase();
+    let behind = without_added_part(&place.clause[token.end..]).trim_start().to_lowercase();
     let (_, length) = DAY_UNITS.iter().find(|(unit, _)| behind.starts_with(unit))?;
     let named = result.named_rows(place);
+    // `Two years after B's`: of one row of a sentence that names others.
+    let named = if named.len() == 1 { result.labelled(place.sentence) } else { named };
     let days: Vec<(CellReference, NaiveDate)> = result
         .cells()
         .filter(|(row, _, _)| named.is_empty() || named.contains(row))
@@ -279,109 +296,6 @@ fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) ->
         }
     }
     None
-}
-
-/// Returns the row that a clause names, or the only one.
-fn row_of(result: &ProofRows, place: TokenPlace<'_>) -> Option<usize> {
-    match (result.named_rows(place).as_slice(), result.rows.len()) {
-        ([row], _) => Some(*row),
-        ([], 1) => Some(0),
-        _ => None,
-    }
-}
-
-/// Returns the columns of numbers: of one row, which no name tells apart, all of them.
-fn number_columns(result: &ProofRows) -> Vec<usize> {
-    if result.rows.len() == 1 { (0..result.columns.len()).collect() } else { measured_columns(result, "") }
-}
-
-/// Whether a column is called by one of some words.
-fn is_called(result: &ProofRows, column: usize, words: &[&str]) -> bool {
-    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
-    name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
-}
-
-/// Finds an amount of a row for each of its number of things: `an order in Germany is worth 305 on average`, of its revenue and
-/// its orders.
-fn mean_of_row(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    const EACH: [&str; 18] = [
-        "average",
-        "mean",
-        "avg",
-        "each",
-        "per",
-        "apiece",
-        "durchschnittlich",
-        "durchschnitt",
-        "pro",
-        "moyenne",
-        "chaque",
-        "par",
-        "media",
-        "cada",
-        "média",
-        "gemiddeld",
-        "elke",
-        "ogni",
-    ];
-    let row = row_of(result, place)?;
-    if number.is_percent || !EACH.iter().any(|word| find_word(place.sentence, word).is_some()) {
-        return None;
-    }
-    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
-    let columns = number_columns(result);
-    let is_counted = |column: &&usize| {
-        is_called(result, **column, &QUANTITIES) || says_one_of(place.sentence, result.columns.get(**column))
-    };
-    columns.iter().filter(is_counted).find_map(|quantity| {
-        columns.iter().filter(|column| *column != quantity).find_map(|amount| {
-            let (all, count) = (value(*amount)?, value(*quantity)?);
-            (count > 1.0 && number.stands_for(all / count, ShareScale::Unknown)).then(|| ProofOrigin::Expression {
-                expression: format!("1.0e0 * {all:?} / {count:?}"),
-                value: all / count,
-                cells: vec![result.cell(row, *amount), result.cell(row, *quantity)],
-            })
-        })
-    })
-}
-
-/// Whether a sentence says one of the things that a column counts: `each building` of `buildings`.
-fn says_one_of(sentence: &str, column: Option<&String>) -> bool {
-    const SHORTEST: usize = 4;
-    let name = column.map(|name| name.to_lowercase()).unwrap_or_default();
-    let lower = sentence.to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= SHORTEST);
-    words.any(|word| name.strip_prefix(word).is_some_and(|ending| ending.chars().count() <= 2))
-}
-
-/// Finds the total of which a row has the mean and the number: `all 17 incidents together lasted 724 minutes`.
-fn mean_times_count(
-    result: &ProofRows,
-    token: &TextToken,
-    number: &WrittenNumber,
-    place: TokenPlace<'_>,
-) -> Option<ProofOrigin> {
-    const TOTALS: [&str; 5] = ["total", "together", "altogether", "overall", "all"];
-    let row = row_of(result, place)?;
-    if number.is_percent || !TOTALS.iter().any(|word| find_word(place.sentence, word).is_some()) {
-        return None;
-    }
-    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
-    let columns = number_columns(result);
-    columns.iter().filter(|column| is_called(result, **column, &["mean", "avg", "average"])).find_map(|mean| {
-        let factor =
-            result.columns.get(*mean).and_then(|name| factor_to_unit(name, token, place.clause)).unwrap_or(1.0);
-        columns.iter().filter(|column| *column != mean).find_map(|quantity| {
-            let (each, count) = (value(*mean)?, value(*quantity)?);
-            let all = each * count * factor;
-            let is_so = count > 1.0 && count.fract() == 0.0 && number.stands_for(all, ShareScale::Unknown);
-            is_so.then(|| ProofOrigin::Expression {
-                expression: format!("1.0e0 * {each:?} * {count:?} * {factor:?}"),
-                value: all,
-                cells: vec![result.cell(row, *mean), result.cell(row, *quantity)],
-            })
-        })
-    })
 }
 
 /// Finds the 15 of `two of fifteen games`, where a row has two wins and thirteen losses.

@@ -10,7 +10,9 @@ use super::{CellReference, ProofOrigin, number_of};
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
 /// Words by which a number is what is left.
-const OF_REST: [&str; 43] = [
+const OF_REST: [&str; 45] = [
+    "closed",
+    "resolved",
     "offline",
     "unavailable",
     "idle",
@@ -56,7 +58,19 @@ const OF_REST: [&str; 43] = [
     "no",
 ];
 /// Units by their dimension, each with what one of it is in the least.
-const UNITS: [(&str, char, f64); 58] = [
+const UNITS: [(&str, char, f64); 70] = [
+    ("wh", 'e', 1.0),
+    ("kwh", 'e', 1e3),
+    ("mwh", 'e', 1e6),
+    ("gwh", 'e', 1e9),
+    ("ha", 'a', 10_000.0),
+    ("hectare", 'a', 10_000.0),
+    ("hectares", 'a', 10_000.0),
+    ("acre", 'a', 4_046.856),
+    ("acres", 'a', 4_046.856),
+    ("t", 'm', 1e6),
+    ("ton", 'm', 1e6),
+    ("tonne", 'm', 1e6),
     ("stunden", 't', 3_600.0),
     ("heures", 't', 3_600.0),
     ("horas", 't', 3_600.0),
@@ -299,6 +313,13 @@ pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextTo
     }
 }
 
+/// Whether a number and a column are of units that measure different things: 8 tonnes are no cell of `hectares`.
+pub(super) fn is_of_other_dimension(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    let of_column = result.columns.get(column).and_then(|name| unit_of_column(&name.to_lowercase()));
+    let dimensions = unit_behind(token, clause).zip(of_column);
+    dimensions.is_some_and(|((dimension, _), (of_column, _))| dimension != of_column)
+}
+
 /// Returns by what a column's values are multiplied to be in the unit behind a number, where both have one of the same kind.
 pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> Option<f64> {
     let (of_column, column_unit) = unit_of_column(&column.to_lowercase())?;
@@ -327,6 +348,11 @@ fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
 /// Whether a lowercase word is a unit.
 pub(super) fn is_unit_called(word: &str) -> bool {
     unit_called(word).is_some()
+}
+
+/// Whether two lowercase words are the same unit: `ha` and `hectares`.
+pub(super) fn is_same_unit(one: &str, other: &str) -> bool {
+    unit_called(one).is_some_and(|unit| unit_called(other) == Some(unit))
 }
 
 fn unit_called(word: &str) -> Option<(char, f64)> {

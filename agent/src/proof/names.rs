@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
-use super::tokens::{find_word, is_name, last_words};
+use super::tokens::{TextToken, TextTokenKind, find_word, is_name, last_words, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin};
 use crate::coverage::is_common_word;
 
@@ -35,7 +35,7 @@ enum Extreme {
     Either,
 }
 
-const GREATEST: [&str; 17] = [
+pub(super) const GREATEST: [&str; 17] = [
     "highest",
     "largest",
     "greatest",
@@ -54,7 +54,7 @@ const GREATEST: [&str; 17] = [
     "heaviest",
     "maximum",
 ];
-const LEAST: [&str; 10] =
+pub(super) const LEAST: [&str; 10] =
     ["lowest", "smallest", "fewest", "shortest", "cheapest", "quietest", "weakest", "lightest", "minimum", "least"];
 const EITHER: [&str; 22] = [
     "finished last",
@@ -119,6 +119,20 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
         columns = if prices.is_empty() { columns } else { prices };
     }
     let extreme = extreme_in(clause, result, &mut columns)?;
+    // `The most reliable: only 5 % were late` is of that column.
+    if extreme == Extreme::Either {
+        let numbers = tokens_in(clause);
+        let is_said = |column: &usize| {
+            let value = result.rows.get(row).and_then(|row| row.get(*column));
+            let says = |token: &TextToken| {
+                matches!(token.kind, TextTokenKind::Number(_))
+                    && value.is_some_and(|value| token.equals(value, result.share_scale(*column)))
+            };
+            numbers.iter().any(says)
+        };
+        let said: Vec<usize> = columns.iter().copied().filter(is_said).collect();
+        columns = if said.is_empty() { columns } else { said };
+    }
     let mut is_compared = false;
     for column in columns {
         let numbers = result.numbers(column);

@@ -3,10 +3,10 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
-use super::arithmetic::WantedNumber;
-use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin};
+use super::arithmetic::{WantedNumber, is_said_as_difference};
+use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
-use super::derived::{derived_origin, is_in_other_unit};
+use super::derived::{derived_origin, is_in_other_unit, is_of_other_dimension};
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
@@ -51,10 +51,16 @@ impl Prover {
             }
             let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
                 Some(row) => vec![row],
-                None => result.named_rows(place),
+                None => match token.kind {
+                    // `Emma in December, all others since July`.
+                    TextTokenKind::Date(_) => result.other_rows(place).unwrap_or_else(|| result.named_rows(place)),
+                    _ => result.named_rows(place),
+                },
             };
+            let called = called_column(result, token, place);
             let candidates = result.cells().filter(|(row, column, _)| {
                 (labelled.is_empty() || labelled.contains(row))
+                    && called.is_none_or(|called| called == *column)
                     && !result.is_other_extreme(*column, clause)
                     && !is_in_other_unit(result, *column, token, clause)
             });
@@ -72,6 +78,13 @@ impl Prover {
                 }
             });
             let found = equal.next();
+            if let TextTokenKind::Number(number) = &token.kind
+                && labelled.is_empty()
+                && found.is_some()
+                && let Some(origin) = arithmetic::typical_origin(result, number, &clause[..token.start])
+            {
+                return origin;
+            }
             // `2022 had 406 more than 2019`: a difference of rows that the sentence names, whatever a row has by chance.
             let compared = match labelled.len() {
                 0 | 1 if is_said_as_difference(clause, token) => result.labelled(sentence),
@@ -82,8 +95,8 @@ impl Prover {
                 && !is_bound
                 && found.is_none()
             {
-                let change = result.change_in(sentence);
-                let wanted = WantedNumber { number, rows: &compared, change, is_points: token.is_of_points(clause) };
+                let number = &widened(*number, clause, token.start);
+                let wanted = WantedNumber::new(number, result, &compared, token, place);
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -110,11 +123,15 @@ impl Prover {
             }
             // What bounds is no difference, although it says `more`.
             if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
-                return self
-                    .bound(bound, number, place)
-                    .or_else(|| self.bounded_ratio(bound, number.value, place))
-                    .or_else(|| self.of_query(token))
-                    .unwrap_or(ProofOrigin::Unproven);
+                let ratio = self.bounded_ratio(bound, number.value, place);
+                // `More than six times as many` is a bound of no number of rows.
+                let is_factor = ratio.is_some() && clause[token.end..].trim_start().starts_with("times as ");
+                return match ratio.filter(|origin| is_factor || *origin != ProofOrigin::Unproven) {
+                    Some(ratio) if is_factor => Some(ratio),
+                    ratio => self.bound(bound, number, place).or(ratio),
+                }
+                .or_else(|| self.of_query(token))
+                .unwrap_or(ProofOrigin::Unproven);
             }
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
@@ -123,9 +140,20 @@ impl Prover {
                 }
             }
         }
+        // `Hull has none; the other three have 24`.
+        if tokens::last_words(&clause[..token.start], 2) == "the other"
+            && let Some(result) = self.results.last().filter(|result| !result.labelled(sentence).is_empty())
+            && token.is_whole(result.row_count.saturating_sub(result.labelled(sentence).len()))
+        {
+            return ProofOrigin::RowCount { call_index: result.call_index };
+        }
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
-            result.cells().any(|(_, column, value)| token.equals(value, result.share_scale(column)))
+            let called = called_column(result, token, place);
+            let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
+            cells.any(|(_, column, value)| {
+                token.equals(value, result.share_scale(column)) && !is_of_other_dimension(result, column, token, clause)
+            })
         };
         if !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
             return self.between(token, place).unwrap_or(ProofOrigin::Unproven);
@@ -143,8 +171,7 @@ impl Prover {
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
-                let change = result.change_in(sentence);
-                let wanted = WantedNumber { number, rows: &rows, change, is_points: token.is_of_points(clause) };
+                let wanted = WantedNumber::new(number, result, &rows, token, place);
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
@@ -170,7 +197,10 @@ impl Prover {
 
     fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let mut results = self.results.iter().rev();
-        results.find_map(|result| bound_origin(result, bound, number, &result.named_rows(place), place.sentence))
+        results.find_map(|result| {
+            let rows = result.rows_but_named(place).unwrap_or_else(|| result.named_rows(place));
+            bound_origin(result, bound, number, &rows, place.sentence)
+        })
     }
 
     /// Returns what proves `more than four to one`, and `more than three times as much`.
@@ -180,8 +210,7 @@ impl Prover {
         let result = self.results.last().filter(|_| is_ratio)?;
         let named = result.labels_in_order(place.sentence);
         let factor = WordedFactor { times, bound: Some(bound) };
-        let origin = ranks::factor_origin(result, &named, factor, place.sentence)?;
-        (origin != ProofOrigin::Unproven).then_some(origin)
+        ranks::factor_origin(result, &named, factor, place.sentence)
     }
 
     /// Returns what proves one of the two numbers of `between 40 and 50`.
@@ -319,6 +348,14 @@ impl Prover {
     }
 }
 
+/// Returns the column that a number is of by the words behind it, where the sentence names no row: a cell of another is one by
+/// chance.
+fn called_column(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<usize> {
+    let is_number = matches!(token.kind, TextTokenKind::Number(_));
+    let column = result.column_behind(token, place.clause).filter(|_| is_number);
+    column.filter(|_| result.labelled(place.sentence).is_empty())
+}
+
 /// Returns what one of a column is in, by its name: a million of `population_millions` and `sales_in_million`.
 fn scale_of_column(name: &str) -> Option<f64> {
     name.split(|c: char| !c.is_alphanumeric())
@@ -346,27 +383,4 @@ fn is_of_all(clause: &str, start: usize) -> bool {
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.
 fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
     sentence[..start].ends_with('(') && [" row)", " rows)"].iter().any(|word| sentence[end..].starts_with(word))
-}
-
-/// Whether a number is a difference by what stands beside it: `406 more`, `3 seconds behind`, `+3`.
-fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
-    const COMPARED: [&str; 7] = ["more", "fewer", "less", "higher", "lower", "additional", "extra"];
-    const COMPARED_BY_UNIT: [&str; 8] =
-        ["behind", "ahead", "later", "earlier", "longer", "shorter", "faster", "slower"];
-    /// The same words of other languages, which stand behind a unit as well.
-    const COMPARED_ELSEWHERE: [&str; 9] = ["mehr", "weniger", "más", "menos", "moins", "meer", "minder", "più", "meno"];
-    /// Of them those that mean more only together: `plus que`, `mais do que`, `de plus`.
-    const COMPARED_TOGETHER: [(&str, &str); 6] =
-        [("plus", "que"), ("plus", "qu"), ("mais", "que"), ("mais", "do"), ("de", "plus"), ("a", "mais")];
-    let mut behind = clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let mut word = || behind.next().unwrap_or_default().to_lowercase();
-    let (next, later, last) = (word(), word(), word());
-    let is_elsewhere = [(&next, &later), (&later, &last)].into_iter().any(|(one, other)| {
-        COMPARED_ELSEWHERE.contains(&one.as_str()) || COMPARED_TOGETHER.contains(&(one.as_str(), other.as_str()))
-    });
-    is_elsewhere
-        || COMPARED.contains(&next.as_str())
-        || COMPARED_BY_UNIT.contains(&next.as_str())
-        || COMPARED_BY_UNIT.contains(&later.as_str())
-        || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))
 }

@@ -106,8 +106,12 @@ impl ProofRows {
     pub(super) fn named_rows(&self, place: TokenPlace<'_>) -> Vec<usize> {
         // `Between 2021 and 2022` is two clauses.
         let is_cut = place.clause.trim_end().ends_with("and") && tokens::find_word(place.clause, "between").is_some();
+        // `Two came out in 2018; the oldest is Emma`: what follows is another statement.
+        let clause_end = place.offset + place.clause.trim_end().len();
+        let behind = place.sentence.get(clause_end.saturating_sub(1)..).and_then(|rest| rest.find("; "));
+        let end = behind.map_or(place.sentence.len(), |at| clause_end.saturating_sub(1) + at);
         let mut rows = match self.labelled(place.clause) {
-            rows if rows.is_empty() || is_cut => self.labelled(place.sentence),
+            rows if rows.is_empty() || is_cut => self.labelled(place.sentence.get(..end).unwrap_or(place.sentence)),
             rows => rows,
         };
         if !rows.is_empty() && PRONOUNS.iter().any(|word| tokens::find_word(place.clause, word).is_some()) {
@@ -116,6 +120,54 @@ impl ProofRows {
             rows.dedup();
         }
         rows
+    }
+
+    /// Returns the rows that a sentence does not name, where the clause speaks of them: `all others since July`.
+    pub(super) fn other_rows(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
+        let says = |word: &&str| tokens::find_word(place.clause, word).is_some();
+        if !["other", "others", "the rest"].iter().any(says) || !self.labelled(place.clause).is_empty() {
+            return None;
+        }
+        let named = self.labelled(place.sentence);
+        (!named.is_empty()).then(|| self.rows_without(&named))
+    }
+
+    /// Returns the rows that a sentence does not except, where it speaks of all but some: `all fields but Hollow`.
+    pub(super) fn rows_but_named(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
+        const ALL: [&str; 4] = ["all", "every", "each", "everyone"];
+        const EXCEPT: [&str; 5] = ["but", "except", "except for", "apart from", "other than"];
+        let says = |text: &str, words: &[&str]| words.iter().any(|word| tokens::find_word(text, word).is_some());
+        if !says(place.sentence, &ALL) || !says(place.sentence, &EXCEPT) {
+            return None;
+        }
+        let named = self.labelled(place.sentence);
+        let places = named.iter().filter_map(|row| self.label_place(*row, place.sentence));
+        let before = &place.sentence[..places.map(|(start, _)| start).min()?];
+        let words = tokens::last_words(before, 2);
+        let excepts = EXCEPT.iter().any(|word| words == *word || words.ends_with(&format!(" {word}")));
+        (says(before, &ALL) && excepts).then(|| self.rows_without(&named))
+    }
+
+    fn rows_without(&self, named: &[usize]) -> Vec<usize> {
+        (0..self.rows.len()).filter(|row| !named.contains(row)).collect()
+    }
+
+    /// Returns the column of numbers that is called as the words behind a number say, `12 no-shows` of `no_shows`, where no
+    /// other column has the word in its name.
+    pub(super) fn column_behind(&self, token: &TextToken, clause: &str) -> Option<usize> {
+        const LINKS: [&str; 4] = ["of which were ", "of which are ", "of them were ", "of them are "];
+        let folded = |text: &str| -> String {
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            words.map(|word| format!("{} ", word.to_lowercase().trim_end_matches('s'))).collect()
+        };
+        let behind = clause[token.end..].trim_start();
+        let behind = folded(LINKS.iter().find_map(|link| behind.strip_prefix(link)).unwrap_or(behind));
+        let names: Vec<String> = self.columns.iter().map(|name| folded(name)).collect();
+        let is_called = |column: &usize| !self.labels.contains(column) && behind.starts_with(&names[*column]);
+        let column = (0..names.len()).find(|column| !names[*column].trim().is_empty() && is_called(column))?;
+        let is_in_others = names.iter().filter(|name| name.contains(&names[column])).count() > 1;
+        let is_number = self.rows.iter().any(|row| row.get(column).is_some_and(|value| number_of(value).is_some()));
+        (is_number && !is_in_others && self.rows.len() > 1).then_some(column)
     }
 
     /// Whether a token is an hour, and the cell one of a column of hours: `17:00` and `5 PM` of 17.
@@ -188,29 +240,30 @@ impl ProofRows {
         if sentence.len() > LONGEST_LISTED {
             return Vec::new();
         }
-        let labels = self.label_columns();
-        let end_of = |row: usize| {
-            labels.iter().filter_map(|column| self.rows.get(row)?.get(*column)).find_map(|value| {
-                let label = match value {
-                    Value::String(label) => label.clone(),
-                    other => other.to_string(),
-                };
-                let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
-                let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
-                let months = month_of(value).into_iter().flat_map(|day| {
-                    let foreign = foreign_names_of_month(day.month()).iter().map(|name| (*name).to_owned());
-                    std::iter::once(day.format("%B").to_string()).chain(foreign)
-                });
-                std::iter::once(label)
-                    .chain(other)
-                    .chain(months)
-                    .find_map(|name| tokens::find_word(sentence, &name).map(|at| at + name.len()))
-            })
-        };
-        let mut found: Vec<(usize, usize)> =
-            self.labelled(sentence).into_iter().filter_map(|row| Some((row, end_of(row)?))).collect();
+        let place = |row| Some((row, self.label_place(row, sentence)?.1));
+        let mut found: Vec<(usize, usize)> = self.labelled(sentence).into_iter().filter_map(place).collect();
         found.sort_by_key(|(_, end)| *end);
         found
+    }
+
+    /// Returns where a row's label stands in a text, from its first byte to the one behind its last.
+    pub(super) fn label_place(&self, row: usize, text: &str) -> Option<(usize, usize)> {
+        self.label_columns().iter().filter_map(|column| self.rows.get(row)?.get(*column)).find_map(|value| {
+            let label = match value {
+                Value::String(label) => label.clone(),
+                other => other.to_string(),
+            };
+            let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
+            let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
+            let months = month_of(value).into_iter().flat_map(|day| {
+                let foreign = foreign_names_of_month(day.month()).iter().map(|name| (*name).to_owned());
+                std::iter::once(day.format("%B").to_string()).chain(foreign)
+            });
+            std::iter::once(label)
+                .chain(other)
+                .chain(months)
+                .find_map(|name| tokens::find_word(text, &name).map(|at| (at, at + name.len())))
+        })
     }
 
     /// Returns the row that a number is of where a sentence lists names and then as many numbers: of `A and B had 3 and
@@ -352,22 +405,41 @@ impl ProofRows {
             return Vec::new();
         }
         let labels = self.label_columns();
-        let stands = |value: &Value| match value {
-            Value::String(label) => {
-                label.chars().count() >= SHORTEST_LABEL
-                    && (tokens::find_word(text, label).is_some() || says_both_ends(text, label))
-            }
-            // A small number is a label by chance.
-            Value::Number(label) => {
-                label.as_f64().is_some_and(|label| label >= 100.0)
-                    && tokens::find_word(text, &label.to_string()).is_some()
-            }
-            _ => false,
+        let has_label = |row: &Vec<Value>| {
+            labels.iter().filter_map(|column| row.get(*column)).any(|value| stands_as_label(text, value))
         };
-        let has_label = |row: &Vec<Value>| labels.iter().filter_map(|column| row.get(*column)).any(stands);
         let found: Vec<usize> =
             self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
-        self.of_quarter(text, found)
+        self.of_own_name(text, self.of_quarter(text, found))
+    }
+
+    /// Leaves those of several rows whose own name stands in a text, where a column names each row otherwise: of `Jonas, who
+    /// sat Physics` the row of Jonas, not all of physics.
+    fn of_own_name(&self, text: &str, rows: Vec<usize>) -> Vec<usize> {
+        let labels = self.label_columns();
+        let key = labels.iter().copied().find(|column| labels.len() > 1 && self.tells_apart(*column));
+        let Some(key) = key.filter(|_| rows.len() > 1) else { return rows };
+        let stands = |row: usize, column: usize| {
+            let value = self.rows.get(row).and_then(|row| row.get(column));
+            value.is_some_and(|value| stands_as_label(text, value))
+        };
+        let is_shared = |row: usize, column: usize| {
+            let value = self.rows.get(row).and_then(|row| row.get(column));
+            self.rows.iter().filter(|other| other.get(column) == value).count() > 1
+        };
+        let is_own = |row: &usize| labels.iter().any(|column| stands(*row, *column) && !is_shared(*row, *column));
+        if !rows.iter().any(|row| stands(*row, key)) {
+            return rows;
+        }
+        rows.into_iter().filter(is_own).collect()
+    }
+
+    /// Whether a column has another text in each row.
+    pub(super) fn tells_apart(&self, column: usize) -> bool {
+        let mut names: Vec<&str> = self.rows.iter().filter_map(|row| row.get(column)?.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len() == self.rows.len()
     }
 
     /// Leaves those of several rows of a year whose quarter, a column of its own, stands in a text as well: of `Q1 2026`
@@ -382,6 +454,21 @@ impl ProofRows {
         };
         let said: Vec<usize> = rows.iter().copied().filter(is_said).collect();
         if said.is_empty() { rows } else { said }
+    }
+}
+
+/// Whether a label stands in a text.
+fn stands_as_label(text: &str, value: &Value) -> bool {
+    match value {
+        Value::String(label) => {
+            label.chars().count() >= SHORTEST_LABEL
+                && (tokens::find_word(text, label).is_some() || says_both_ends(text, label))
+        }
+        // A small number is a label by chance.
+        Value::Number(label) => {
+            label.as_f64().is_some_and(|label| label >= 100.0) && tokens::find_word(text, &label.to_string()).is_some()
+        }
+        _ => false,
     }
 }
 
