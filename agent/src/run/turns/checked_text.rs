@@ -108,10 +108,12 @@ impl Turns<'_> {
     }
 }
 
-/// Runs what may keep a processor busy for long on a thread that serves no other run. A panic there is one here.
+/// Runs what may keep a processor busy for long on a thread that serves no other run. A panic there is one here; where the
+/// runtime ends before its turn comes, the run that waits ends with it.
 async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+    match tokio::task::spawn_blocking(work).await.map_err(tokio::task::JoinError::try_into_panic) {
         Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => std::future::pending().await,
     }
 }
