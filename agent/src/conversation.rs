@@ -30,7 +30,7 @@ pub(crate) async fn continue_conversation(
         ConversationAccess::Created(_) => {}
         ConversationAccess::Existing(_) => {
             if let Some(last) = catalog.runs().last_of_conversation(who, &key).await? {
-                request.history = messages_of(&last)?;
+                request.go_on_from(messages_of(&last)?);
                 request.previous_run_id.get_or_insert(last.run_id);
             }
         }
@@ -46,7 +46,7 @@ pub fn conversation_title(question: &str) -> String {
     question.trim().chars().take(TITLE_CHARS).collect()
 }
 
-/// Returns the conversation as it stood when the run ended. Errors: `internal` for one that cannot be read.
+/// Returns the conversation as it stood when the run ended, its instructions first. Errors: `internal` for one that cannot be read.
 pub fn messages_of(run: &RunRecord) -> Result<Vec<ChatMessage>> {
     stored(&run.messages_json, "conversation", run)
 }

@@ -296,3 +296,43 @@ async fn a_session_takes_what_is_new_of_a_whole_conversation() {
     let told = json!(server.model.requests().pop().unwrap().messages).to_string();
     assert!(!told.contains("how many pilots?") && told.contains("how many crews?"), "{told}");
 }
+
+/// As with OpenAI, where only the field `instructions` is of one response.
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_among_the_items_hold_for_what_continues_them() {
+    let server = serve().await;
+    let ask = async |path: &str, body: Value| {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        (reply, server.model.requests().pop().unwrap().messages[0].content.clone())
+    };
+    let begun = json!({ "instructions": "Only now.", "input": [
+        { "role": "developer", "content": "Answer in French." }, { "role": "user", "content": "how many?" },
+    ] });
+    let (first, told) = ask(RESPONSES, begun).await;
+    assert!(told.contains("Answer in French.") && told.contains("Only now."), "{told}");
+    let follow_up = json!({ "input": "and then?", "previous_response_id": first.json()["id"] });
+    let (second, told) = ask(RESPONSES, follow_up).await;
+    assert!(told.contains("Answer in French.") && !told.contains("Only now."), "{told}");
+    let said_again = json!({ "previous_response_id": second.json()["id"], "input": [
+        { "role": "system", "content": "Answer in French." }, { "role": "user", "content": "and now?" },
+    ] });
+    let (_, told) = ask(RESPONSES, said_again).await;
+    assert_eq!(told.matches("Answer in French.").count(), 1, "{told}");
+
+    let items = json!({ "items": [{ "type": "message", "role": "developer", "content": "Speak of carriers." }] });
+    let conversation = server.post("/v1/conversations", &items, ANN).await.json()["id"].clone();
+    for question in ["how many?", "and then?"] {
+        let (_, told) = ask(RESPONSES, json!({ "input": question, "conversation": conversation })).await;
+        assert!(told.contains("Speak of carriers."), "{told}");
+    }
+    let (_, told) = ask("/v1/agent/ask", json!({ "question": "and now?", "session_id": conversation })).await;
+    assert!(told.contains("Speak of carriers."), "{told}");
+    let path = format!("/v1/conversations/{}/items", conversation.as_str().unwrap());
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json();
+    assert_eq!(listed["data"][0]["role"], "developer", "{listed}");
+    let item = format!("{path}/{}", listed["data"][0]["id"].as_str().unwrap());
+    assert_eq!(server.send(server.http.delete(server.url(&item)), ANN).await.status, 200);
+    let (_, told) = ask(RESPONSES, json!({ "input": "how many?", "conversation": conversation })).await;
+    assert!(!told.contains("Speak of carriers."), "{told}");
+}

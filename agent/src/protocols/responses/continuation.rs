@@ -139,7 +139,7 @@ impl Continuation<'_> {
                 self.join(&mut request, key, base.as_ref()).await?;
             }
             (Some(base), None) => {
-                request.history = messages_of(base)?;
+                request.go_on_from(messages_of(base)?);
                 if request.history.is_empty() {
                     // A run that was not to be stored: the client has its history.
                     request.history = messages(&earlier, &self.stored_files(&earlier).await?).await?.said;
@@ -155,7 +155,10 @@ impl Continuation<'_> {
             question_items.iter().take(last_decided.unwrap_or_default()).filter(|item| is_question(item)).count();
         let files = self.stored_files(&question_items).await?;
         let Messages { said, instructions } = messages(&question_items, &files).await?;
-        if !instructions.is_empty() {
+        if request.protocol == Protocol::Responses {
+            // Clients of the others send their instructions each time.
+            instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
+        } else if !instructions.is_empty() {
             let given = request.instructions.take().into_iter().chain(instructions);
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
         }
@@ -183,7 +186,7 @@ impl Continuation<'_> {
     ) -> std::result::Result<(), ContinueError> {
         continue_conversation(self.catalog, self.who, request, key.clone()).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
-            request.history = messages_of(base)?;
+            request.go_on_from(messages_of(base)?);
             request.previous_run_id = Some(base.run_id);
         }
         let since = match request.previous_run_id {
@@ -191,8 +194,12 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        take_out(&mut request.history, &messages(&removed, &self.stored_files(&removed).await?).await?.said);
-        request.history.extend(messages(&added, &self.stored_files(&added).await?).await?.said);
+        let removed = messages(&removed, &self.stored_files(&removed).await?).await?;
+        take_out(&mut request.history, &removed.said);
+        request.standing_instructions.retain(|known| !removed.instructions.contains(known));
+        let added = messages(&added, &self.stored_files(&added).await?).await?;
+        request.history.extend(added.said);
+        added.instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
         Ok(())
     }
 

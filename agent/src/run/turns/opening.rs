@@ -104,8 +104,9 @@ pub(super) async fn first_messages(
 
 fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
     let mut sections = Vec::new();
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        sections.push(format!("The application adds:\n{}", instructions.trim()));
+    let given: Vec<&str> = request.all_instructions().map(str::trim).filter(|text| !text.is_empty()).collect();
+    if !given.is_empty() {
+        sections.push(format!("The application adds:\n{}", given.join("\n\n")));
     }
     if let Some(structured) = structured {
         sections.push(format!(
