@@ -314,3 +314,28 @@ async fn a_decision_that_is_sent_twice_at_once_begins_one_response() {
         assert_eq!(reply.json()["id"], told[0].json()["id"], "{}", reply.text);
     }
 }
+
+/// As with OpenAI: what is added to a conversation is as good as what a request brings.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_that_are_added_to_a_conversation_count() {
+    let server = serve().await;
+    let add = async |conversation: &str, items: Value| {
+        let path = format!("/v1/conversations/{conversation}/items");
+        let added = server.post(&path, &json!({"items": items}), ANN).await;
+        assert_eq!(added.status, 200, "{}", added.text);
+    };
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()], "conversation": "c-5"})).await;
+    add("c-5", json!([output_of(&paused, 0, "sunny"), {"role": "user", "content": "be brief"}])).await;
+    respond(&server, json!({"input": "thanks", "conversation": "c-5"})).await;
+    let of_output = told(&server);
+    assert_eq!(roles(&of_output), [&CALLED[..], &[ChatRole::User; 2]].concat(), "{of_output:?}");
+    assert_eq!((of_output[3].content.as_str(), of_output[4].content.as_str()), ("sunny", "be brief"));
+
+    let paused = respond(&server, json!({"input": "create a table", "conversation": "c-6"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    add("c-6", json!([{"type": "mcp_approval_response", "approval_request_id": request, "approve": true}])).await;
+    respond(&server, json!({"input": "thanks", "conversation": "c-6"})).await;
+    let of_approval = told(&server);
+    assert_eq!(roles(&of_approval), [&CALLED[..], &[ChatRole::User]].concat(), "{of_approval:?}");
+    assert!(of_approval[3].content.contains("created"), "{of_approval:?}");
+}

@@ -9,12 +9,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use querent_catalog::{Catalog, CatalogError, ConversationKey, ItemRole, ItemScope, Principal, RunRecord, RunStatus};
+use querent_catalog::{
+    Catalog, CatalogError, ConversationKey, ItemRecord, ItemRole, ItemScope, PendingState, Principal, RunRecord,
+    RunStatus,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::call_outputs::check_outputs;
-use super::decisions::{Decided, DecidedCall};
+use super::decisions::{Decided, DecidedCall, decision_of};
 use super::items::PICTURES_OF_INSTRUCTIONS;
 use super::removal::take_out;
 use super::{
@@ -26,8 +29,8 @@ use crate::error::{AgentError, Result};
 use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
 use crate::request::{NO_RESULT, Protocol, ResumedCall, RunRequest};
 
-/// Items of a conversation that are read at most: those that the client itself added or took out.
-const MAX_ADDED_ITEMS: usize = 1_000;
+/// Items of a conversation that are read at most, the newest: those that the client itself added or took out.
+const MAX_ADDED_ITEMS: usize = 10_000;
 
 /// The run that a request leads to.
 pub enum Continued {
@@ -77,10 +80,12 @@ pub(crate) async fn join_conversation(
     request: &mut RunRequest,
     key: ConversationKey,
 ) -> Result<()> {
-    Continuation { catalog, who }.join(request, key, None).await.map_err(|error| match error {
+    let added = Continuation { catalog, who }.join(request, key, None).await.map_err(|error| match error {
         ContinueError::Agent(error) => error,
         ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
-    })
+    })?;
+    request.history.extend(added);
+    Ok(())
 }
 
 /// Reads the store as the caller.
@@ -97,10 +102,14 @@ impl Continuation<'_> {
         conversation: Option<ConversationKey>,
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
-        let items = self.resolve_references(items).await?;
+        let mut items = self.resolve_references(items).await?;
         // Elsewhere the history has the server's own calls too; a run that broke off leaves some without a result.
         if matches!(request.protocol, Protocol::Responses | Protocol::Chat | Protocol::Messages) {
             check_outputs(&items)?;
+        }
+        if let Some(key) = &conversation {
+            let decisions = self.added_decisions(key, &items).await?;
+            items.splice(..0, decisions);
         }
         let previous = match previous_response_id {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
@@ -134,10 +143,9 @@ impl Continuation<'_> {
             }
             None => previous,
         };
+        let mut added = Vec::new();
         match (&base, conversation) {
-            (base, Some(key)) => {
-                self.join(&mut request, key, base.as_ref()).await?;
-            }
+            (base, Some(key)) => added = self.join(&mut request, key, base.as_ref()).await?,
             (Some(base), None) => {
                 request.go_on_from(messages_of(base)?);
                 if request.history.is_empty() {
@@ -151,6 +159,9 @@ impl Continuation<'_> {
         }
         request.resume = self.resumed_calls(request.previous_run_id, resumed).await?;
         add_missing_calls(&mut request.history, &request.resume);
+        if request.resume.is_empty() {
+            request.history.append(&mut added);
+        }
         let said_before =
             question_items.iter().take(last_decided.unwrap_or_default()).filter(|item| is_question(item)).count();
         let files = self.stored_files(&question_items).await?;
@@ -172,18 +183,20 @@ impl Continuation<'_> {
         if names_base && said_before > 0 && repeats_question(&request) {
             request.input.remove(0);
         }
+        // What was added behind calls follows their results.
+        request.input.splice(..0, added);
         request.history.extend(said);
         Ok(Continued::Start(Box::new(request)))
     }
 
-    /// Lets the run continue a conversation, with what the client itself has added to it.
-    /// It goes on from `base`, where that is a run of the conversation, else from its last one.
+    /// Lets the run continue a conversation, from `base`, where that is a run of the conversation, else from its last one.
+    /// Returns the messages that the client itself has added to it since.
     async fn join(
         &self,
         request: &mut RunRequest,
         key: ConversationKey,
         base: Option<&RunRecord>,
-    ) -> std::result::Result<(), ContinueError> {
+    ) -> std::result::Result<Vec<ChatMessage>, ContinueError> {
         continue_conversation(self.catalog, self.who, request, key.clone()).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
             request.go_on_from(messages_of(base)?);
@@ -198,9 +211,25 @@ impl Continuation<'_> {
         take_out(&mut request.history, &removed.said);
         request.standing_instructions.retain(|known| !removed.instructions.contains(known));
         let added = messages(&added, &self.stored_files(&added).await?).await?;
-        request.history.extend(added.said);
         added.instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
-        Ok(())
+        Ok(added.said)
+    }
+
+    /// Returns the decisions that the client has added to a conversation on calls of its last run that still wait, but for
+    /// those that the request itself decides.
+    async fn added_decisions(
+        &self,
+        key: &ConversationKey,
+        sent: &[InputItem],
+    ) -> std::result::Result<Vec<InputItem>, ContinueError> {
+        let last = self.catalog.runs().last_of_conversation(self.who, key).await?;
+        let Some(last) = last.filter(|last| last.status == RunStatus::Paused) else { return Ok(Vec::new()) };
+        let calls = self.catalog.pending_calls().of_run(self.who, last.run_id).await?;
+        let is_waiting = |id: &str| calls.iter().any(|call| call.call_id == id && call.state == PendingState::Waiting);
+        let is_sent = |id: &str| sent.iter().filter_map(decision_of).any(|(decided, _)| decided == id);
+        let mut added = self.changed_items(key, Some(last.started_at)).await?.added;
+        added.retain(|item| decision_of(item).is_some_and(|(id, _)| is_waiting(id) && !is_sent(id)));
+        Ok(added)
     }
 
     /// Returns the run of the response to continue.
@@ -275,9 +304,10 @@ impl Continuation<'_> {
     /// Returns the items that the client itself added to a conversation, and took out of it, since its last run.
     async fn changed_items(&self, key: &ConversationKey, since: Option<DateTime<Utc>>) -> Result<ChangedItems> {
         let scope = ItemScope::Conversation(key.clone());
-        let items = self.catalog.items().list(self.who, &scope, None, MAX_ADDED_ITEMS, true).await?;
+        let newest_first = self.catalog.items().list(self.who, &scope, None, MAX_ADDED_ITEMS, false).await?;
         let mut changed = ChangedItems::default();
-        for item in items.items.into_iter().filter(|item| since.is_none_or(|since| item.created_at > since)) {
+        let is_later = |item: &ItemRecord| since.is_none_or(|since| item.created_at > since);
+        for item in newest_first.items.into_iter().rev().filter(is_later) {
             let of_role = match item.role {
                 ItemRole::Added => &mut changed.added,
                 ItemRole::Removed => &mut changed.removed,
