@@ -1,7 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`content_encoding`], [`stream`], [`continued`], [`elsewhere`] and
-//! [`idempotency`] know no route;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`content_encoding`], [`stream`], [`continued`], [`changed_items`],
+//! [`elsewhere`] and [`idempotency`] know no route;
 //! [`route`] says what a route is, and refuses parameters that none takes; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
@@ -12,6 +12,7 @@ mod approvals;
 mod arriving;
 mod ask;
 mod caller;
+mod changed_items;
 mod complete;
 mod console;
 mod content_encoding;

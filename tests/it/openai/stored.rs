@@ -336,3 +336,97 @@ async fn instructions_among_the_items_hold_for_what_continues_them() {
     let (_, told) = ask(RESPONSES, json!({ "input": "how many?", "conversation": conversation })).await;
     assert!(!told.contains("Speak of carriers."), "{told}");
 }
+
+/// What a client added to a conversation itself, and deleted from it, is so in every protocol's listing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn added_and_deleted_items_are_so_in_every_listing() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let post = async |path: &str, body: Value| -> Value {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        reply.json()
+    };
+    let action = async |name: &str, mut fields: Value| -> Value {
+        fields["SessionId"] = json!("conv_1");
+        post(&format!("/agentengine/api/v1/{name}"), fields).await["Data"].take()
+    };
+    let line = |role: &Value, text: &Value| format!("{}: {}", role.as_str().unwrap(), text.as_str().unwrap());
+    let turns = async || -> Vec<String> {
+        let turns = server.get("/v1/agent/sessions/conv_1/turns", ANN).await.json()["turns"].take();
+        turns.as_array().unwrap().iter().map(|turn| line(&turn["role"], &turn["content"])).collect()
+    };
+    let messages = async || -> Vec<String> {
+        let said = action("ListSessionMessages", json!({})).await["Messages"].take();
+        said.as_array().unwrap().iter().map(|message| line(&message["Role"], &message["Content"])).collect()
+    };
+
+    post(RESPONSES, json!({ "input": "how many?", "conversation": "conv_1" })).await;
+    let added = json!([
+        { "role": "developer", "content": "Be brief." },
+        { "role": "user", "content": [{ "type": "input_text", "text": "I am" }, { "type": "input_text", "text": "Ann." }] },
+        { "role": "assistant", "content": "Hello Ann." },
+        { "type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{\"city\":\"Rome\"}" },
+        { "type": "function_call_output", "call_id": "call_1", "output": "sunny" },
+    ]);
+    post(path, json!({ "items": added })).await;
+    post(RESPONSES, json!({ "input": "and then?", "conversation": "conv_1" })).await;
+    let all = [
+        "user: how many?",
+        "assistant: It is 42.",
+        "user: I am\n\nAnn.",
+        "assistant: Hello Ann.",
+        "user: and then?",
+        "assistant: It is 42.",
+    ];
+    assert_eq!(turns().await, all);
+    assert_eq!(messages().await, all);
+
+    let events = action("ListSessionEvents", json!({})).await["Events"].take();
+    let events = events.as_array().unwrap();
+    assert!(events.is_sorted_by(|later, earlier| later["SeqId"].as_u64() > earlier["SeqId"].as_u64()), "{events:#?}");
+    let of_call: Vec<&Value> = events.iter().filter(|event| event["Metadata"]["call_id"] == "call_1").collect();
+    let [returned, called] = of_call.as_slice() else { panic!("{events:#?}") };
+    assert_eq!((&called["EventType"], &called["Metadata"]["tool_name"]), (&json!("tool_call"), &json!("weather")));
+    assert_eq!(called["Metadata"]["tool_args"], json!({ "city": "Rome" }));
+    assert_eq!(returned["Metadata"]["tool_output"], json!({ "result": "sunny" }));
+
+    // A client that goes on from a place gets all that follows, however little a page has.
+    let said = action("ListSessionMessages", json!({})).await["Messages"].take();
+    let rest = action("ListSessionMessages", json!({ "AfterSeqId": said[1]["SeqId"], "Limit": 1 })).await;
+    assert_eq!((rest["Messages"].as_array().unwrap().len(), &rest["HasMore"]), (4, &json!(false)), "{rest}");
+
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json();
+    for text in ["how many?", "It is 42.", "Hello Ann."] {
+        let item = listed["data"].as_array().unwrap().iter().find(|item| item["content"][0]["text"] == text).unwrap();
+        let item = server.url(&format!("{path}/{}", item["id"].as_str().unwrap()));
+        assert_eq!(server.send(server.http.delete(item), ANN).await.status, 200, "{text}");
+    }
+    let left = ["user: I am\n\nAnn.", "user: and then?", "assistant: It is 42."];
+    assert_eq!(turns().await, left);
+    assert_eq!(messages().await, left);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_added_items_the_newest_are_read() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": "conv_1" }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    ask("how many?").await;
+    for first in (0..1_020).step_by(20) {
+        let items: Vec<Value> =
+            (first..first + 20).map(|number| json!({ "role": "user", "content": format!("note {number}") })).collect();
+        assert_eq!(server.post(path, &json!({ "items": items }), ANN).await.status, 200);
+    }
+    let newest = server.get(&format!("{path}?limit=1"), ANN).await.json();
+    assert_eq!(newest["data"][0]["content"][0]["text"], "note 1019", "{newest}");
+    ask("and then?").await;
+    let last = json!({ "items": [{ "role": "user", "content": "the last note" }] });
+    assert_eq!(server.post(path, &last, ANN).await.status, 200);
+    let told = ask("and now?").await;
+    assert!(told.contains("the last note"), "{told}");
+}

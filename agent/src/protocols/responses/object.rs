@@ -73,6 +73,13 @@ pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
     }
 }
 
+/// Returns the id of the item that asked a run's question.
+pub fn asked_item_id(log: &[RunEvent]) -> Option<String> {
+    let items = input_items(log);
+    let asked = items.iter().rev().find(|item| item["role"] == "user")?;
+    asked["id"].as_str().map(str::to_owned)
+}
+
 /// Creates the object as the run begins.
 pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Utc>) -> Map<String, Value> {
     let echo = |name: &str, absent: Value| match started.request.get(name) {
