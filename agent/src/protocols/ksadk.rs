@@ -1,11 +1,13 @@
 //! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a session as its web interface
-//! reads it (`session_events`). The answers themselves are [`super::responses`] in its dialect, or [`super::chat`].
+//! reads it (`session_events`, `session_messages`). The answers themselves are [`super::responses`] in its dialect, or [`super::chat`].
 
 mod session_events;
+mod session_messages;
 
 use serde_json::{Map, Value, json};
 
 pub use session_events::{SessionEventRenderer, added_events};
+pub use session_messages::{ShownBeside, session_messages};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::fields::{WrongField, check_names};

@@ -391,6 +391,12 @@ async fn added_and_deleted_items_are_so_in_every_listing() {
     assert_eq!(called["Metadata"]["tool_args"], json!({ "city": "Rome" }));
     assert_eq!(returned["Metadata"]["tool_output"], json!({ "result": "sunny" }));
 
+    let beside = json!({ "IncludeToolEvents": true, "IncludeReasoning": true });
+    let answer = action("ListSessionMessages", beside).await["Messages"][1].take();
+    let call = &answer["ToolEvents"][0];
+    assert_eq!((&call["Name"], &call["Status"]), (&json!("run_sql"), &json!("completed")), "{answer:#}");
+    assert_eq!((&call["Result"]["rows"], answer.get("Reasoning")), (&json!([{ "n": 42 }]), None), "{answer:#}");
+
     // A client that goes on from a place gets all that follows, however little a page has.
     let said = action("ListSessionMessages", json!({})).await["Messages"].take();
     let rest = action("ListSessionMessages", json!({ "AfterSeqId": said[1]["SeqId"], "Limit": 1 })).await;

@@ -110,7 +110,13 @@ impl SessionEventRenderer {
             }
             EventKind::ThinkingDone { text, .. } => one("reasoning", json!({ "parts": [{ "text": text }] })),
             EventKind::TextDone { text, .. } => one("assistant_message", json!({ "parts": [{ "text": text }] })),
-            EventKind::ToolCallStarted(started) => call(&started.call_id, &started.tool, &started.args),
+            EventKind::ToolCallStarted(started) => {
+                let called = call(&started.call_id, &started.tool, &started.args);
+                match &started.approval_request_id {
+                    Some(request_id) => decided(called, request_id, true),
+                    None => called,
+                }
+            }
             EventKind::ToolResult(result) => {
                 let mut content = result_content(&result.call_id, &result.tool, &result.result);
                 add_chart(&mut content, result);
@@ -126,8 +132,9 @@ impl SessionEventRenderer {
                 call(&waiting.call_id, &waiting.name, &args)
             }
             // A call that is not executed has no start of its own; its result follows.
-            EventKind::ApprovalResolved { approved: false, call_id, name, args_raw, .. } => {
-                call(call_id, name, &serde_json::from_str(args_raw).unwrap_or(Value::Null))
+            EventKind::ApprovalResolved { approved: false, request_id, call_id, name, args_raw, .. } => {
+                let args = serde_json::from_str(args_raw).unwrap_or(Value::Null);
+                decided(call(call_id, name, &args), request_id, false)
             }
             EventKind::ApprovalResolved { .. } => Vec::new(),
             EventKind::ClientToolResolved { call_id, name, result, .. } => {
@@ -261,6 +268,15 @@ fn add_tool(event: &mut Value, call_id: &str, name: &str, what: &str, value: &Va
     metadata["tool_name"] = json!(name);
     metadata["call_id"] = json!(call_id);
     metadata[what] = value.clone();
+}
+
+/// Returns the events of a call, with the request for approval that it answers.
+fn decided(mut called: Vec<Value>, request_id: &str, approved: bool) -> Vec<Value> {
+    for event in &mut called {
+        event["Metadata"]["approval_request_id"] = json!(request_id);
+        event["Metadata"]["approved"] = json!(approved);
+    }
+    called
 }
 
 /// Returns the item that an event shows, of one that is whole.

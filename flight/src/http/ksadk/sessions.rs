@@ -3,7 +3,7 @@
 use axum::Extension;
 use axum::extract::Request;
 use axum::response::Response;
-use querent_agent::protocols::ksadk::{Action, SessionEventRenderer, added_events};
+use querent_agent::protocols::ksadk::{Action, SessionEventRenderer, ShownBeside, added_events, session_messages};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunRecord, RunStatus};
 use serde_json::{Value, json};
 
@@ -211,25 +211,10 @@ pub(in crate::http) async fn messages(
     without_checkpoints(&action)?;
     let limit = count_of(&action, "Limit", 1, 200)?.unwrap_or(50);
     let (events, running) = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
-    let said = events.iter().filter(|event| is_of_kind(event, &kinds)).filter_map(|event| {
-        let role = match event["EventType"].as_str()? {
-            "user_message" => "user",
-            "assistant_message" => "assistant",
-            _ => return None,
-        };
-        before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before)).then(|| {
-            json!({
-                "MessageId": event["EventId"],
-                "InvocationId": event["InvocationId"],
-                "Role": role,
-                "Content": event["Content"]["parts"][0]["text"],
-                "Timestamp": event["Timestamp"],
-                "StartSeqId": event["SeqId"],
-                "SeqId": event["SeqId"],
-            })
-        })
-    });
-    let said: Vec<Value> = said.collect();
+    let events: Vec<Value> = events.into_iter().filter(|event| is_of_kind(event, &kinds)).collect();
+    let beside = ShownBeside { reasoning: action.flag("IncludeReasoning")?, tools: action.flag("IncludeToolEvents")? };
+    let mut said = session_messages(&events, beside);
+    said.retain(|message| before.is_none_or(|before| number_of(message) < before));
     let from = if after.is_some() { 0 } else { said.len().saturating_sub(limit) };
     let has_more = from > 0;
     let shown: Vec<Value> = said.into_iter().skip(from).collect();
