@@ -19,7 +19,7 @@ pub(crate) use continuation::{continue_run, join_conversation};
 pub(crate) use items::check_item_count;
 pub use items::{InputContent, InputItem, id_prefix, listed_item, message_text, parse_content, parse_items};
 pub use object::{
-    asked_item_id, input_items, named_runs, output_items, response_id, run_of_item, run_of_response, usage_json,
+    input_items, named_runs, output_items, response_id, run_of_item, run_of_response, shown_question, usage_json,
 };
 pub use render::{ResponsesDialect, ResponsesRenderer};
 pub(crate) use request::{MAX_ID_BYTES, answer_schema, flag, positive, text};

@@ -6,7 +6,7 @@ use http::StatusCode;
 use querent_agent::models::ChatRole;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::AskRenderer;
-use querent_agent::protocols::responses::{asked_item_id, message_text};
+use querent_agent::protocols::responses::{message_text, shown_question};
 use querent_agent::{EventKind, events_of};
 use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest};
 use serde_json::{Value, json};
@@ -59,9 +59,9 @@ pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): P
     for run in catalog.runs().of_conversation(&principal, &key, MAX_TURNS).await? {
         let mut renderer = AskRenderer::default();
         let log = events_of(&run)?;
-        if asked_item_id(&log).is_none_or(|item_id| !deleted.contains(&item_id)) {
-            said.push((run.started_at, "user", run.question.clone(), json!(run.run_id)));
-        }
+        // The log of a run whose data the caller may not see any more is empty.
+        let question = if log.is_empty() { Some(run.question.as_str()) } else { shown_question(&log, &deleted) };
+        said.extend(question.map(|question| (run.started_at, "user", question.to_owned(), json!(run.run_id))));
         for event in &log {
             let frames = renderer.frame(event);
             if let (EventKind::AnswerFinal { item_id, .. }, Some(frame)) = (&event.kind, frames.first())

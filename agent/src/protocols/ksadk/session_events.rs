@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
+use crate::event::{EventKind, RunEvent, RunOutcome};
 use crate::models::ChatRole;
-use crate::protocols::responses::{InputItem, asked_item_id, message_text, parse_items};
+use crate::protocols::responses::{InputItem, message_text, parse_items, shown_question};
 use crate::protocols::{Frame, Renderer, add_assessment, add_chart, add_ticket};
 
 const AUTHOR: &str = "querent";
@@ -99,14 +99,10 @@ impl SessionEventRenderer {
                 self.run_id = started.run_id.simple().to_string();
                 self.invocation_id = started.invocation_id.clone().unwrap_or_else(|| started.run_id.to_string());
                 self.first = first_number(self.session_began, event.at);
-                let is_removed =
-                    asked_item_id(std::slice::from_ref(event)).is_some_and(|id| self.removed.contains(&id));
+                let asked = shown_question(std::slice::from_ref(event), &self.removed)
+                    .map(|question| self.event(event, 0, "user_message", json!({ "parts": [{ "text": question }] })));
                 let status = self.event(event, 1, "run_status", json!({ "status": "in_progress" }));
-                let said = json!({ "parts": [{ "text": started.question }] });
-                match started.trigger {
-                    Trigger::New if !is_removed => vec![self.event(event, 0, "user_message", said), status],
-                    Trigger::New | Trigger::Resume => vec![status],
-                }
+                asked.into_iter().chain([status]).collect()
             }
             EventKind::ThinkingDone { text, .. } => one("reasoning", json!({ "parts": [{ "text": text }] })),
             EventKind::TextDone { text, .. } => one("assistant_message", json!({ "parts": [{ "text": text }] })),

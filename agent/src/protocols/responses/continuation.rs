@@ -111,6 +111,7 @@ impl Continuation<'_> {
             let decisions = self.added_decisions(key, &items).await?;
             items.splice(..0, decisions);
         }
+        let says_nothing = request.protocol == Protocol::Responses && items.is_empty();
         let previous = match previous_response_id {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
@@ -159,7 +160,7 @@ impl Continuation<'_> {
         }
         request.resume = self.resumed_calls(request.previous_run_id, resumed).await?;
         add_missing_calls(&mut request.history, &request.resume);
-        if request.resume.is_empty() {
+        if request.resume.is_empty() && !says_nothing {
             request.history.append(&mut added);
         }
         let said_before =
@@ -174,6 +175,13 @@ impl Continuation<'_> {
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
         }
         let mut said = said;
+        if says_nothing {
+            if added.iter().all(|message| message.role != ChatRole::User) {
+                let message = "`input` is missing, and nothing was asked in the conversation since its last response";
+                return Err(BadRequest::new("missing_required_parameter", "input", message).into());
+            }
+            said = std::mem::take(&mut added);
+        }
         if request.protocol == Protocol::Chat && names_conversation {
             leave_out_repeated(&request.history, &mut said);
         }
