@@ -12,7 +12,7 @@ use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, P
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::changed_items::ChangedItems;
+use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
 
@@ -45,10 +45,10 @@ pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): P
     let catalog = state.agent.catalog();
     let key = ConversationKey::shared(id);
     catalog.conversations().get(&principal, &key).await?;
-    let ChangedItems { added, deleted } = ChangedItems::of_conversation(catalog, &principal, &key).await?;
+    let ItemChanges { added, deleted } = ItemChanges::of_conversation(catalog, &principal, &key).await?;
     let turn_of = |(at, item): (DateTime<Utc>, Value)| {
-        let (role, text) = message_text(&item)?;
-        let role = match role {
+        let (author, text) = message_text(&item)?;
+        let role = match author {
             ChatRole::User => "user",
             ChatRole::Assistant => "assistant",
             ChatRole::System | ChatRole::Tool => return None,

@@ -34,7 +34,7 @@ pub fn session_messages(events: &[Value], beside: ShownBeside) -> Vec<Value> {
 struct SessionMessages {
     beside: ShownBeside,
     messages: Vec<Value>,
-    calls: Vec<Call>,
+    calls: Vec<SessionCall>,
     /// The calls, and the thinking, that no message has yet.
     open_calls: Vec<Value>,
     open_reasoning: Vec<Value>,
@@ -43,7 +43,7 @@ struct SessionMessages {
 }
 
 /// A call, and the message that it belongs to.
-struct Call {
+struct SessionCall {
     event: Value,
     message: usize,
 }
@@ -81,7 +81,7 @@ impl SessionMessages {
     /// Gives what is open to a message.
     fn settle(&mut self, at: usize) {
         self.last_beside = None;
-        self.calls.extend(self.open_calls.drain(..).map(|event| Call { event, message: at }));
+        self.calls.extend(self.open_calls.drain(..).map(|event| SessionCall { event, message: at }));
         for thought in self.open_reasoning.drain(..) {
             append(&mut self.messages[at], "Reasoning", thought);
         }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
 use crate::error::ErrorCode;
-use crate::http::changed_items::ChangedItems;
 use crate::http::elsewhere::as_stored;
+use crate::http::item_changes::ItemChanges;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
@@ -267,8 +267,9 @@ async fn session_events(
     record: &ConversationRecord,
     after: u64,
 ) -> Result<(Vec<Value>, Option<RunRecord>), OpenAiError> {
-    let changed = ChangedItems::of_conversation(state.agent.catalog(), principal, &record.key).await?;
-    let (mut shown, mut running) = (Vec::new(), None);
+    let changed = ItemChanges::of_conversation(state.agent.catalog(), principal, &record.key).await?;
+    let mut shown: Vec<Value> = Vec::new();
+    let mut running = None;
     let (mut millisecond, mut nth) = (None, 0);
     for (at, item) in &changed.added {
         // Those that were added together are numbered one after the other.

@@ -20,7 +20,7 @@ use super::error::OpenAiError;
 use super::fields::{OpenAiParams, new_metadata, object_fields};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::changed_items::ChangedItems;
+use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
@@ -224,7 +224,7 @@ fn with_id(mut item: Value, keeps_id: bool) -> (String, Value) {
 /// Returns all items, from runs and from the client, in order.
 async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
     let catalog = state.agent.catalog();
-    let mut changed = ChangedItems::of_conversation(catalog, principal, key).await?;
+    let mut changed = ItemChanges::of_conversation(catalog, principal, key).await?;
     let mut items = std::mem::take(&mut changed.added);
     for run in catalog.runs().of_conversation(principal, key, MAX_RUNS).await? {
         let log = events_of(&run)?;

@@ -12,14 +12,14 @@ const MAX_READ: usize = 10_000;
 
 /// The changes of one conversation.
 #[derive(Debug, Default)]
-pub(in crate::http) struct ChangedItems {
+pub(in crate::http) struct ItemChanges {
     /// The items that were added and are still there, with their times, in order.
     pub(in crate::http) added: Vec<(DateTime<Utc>, Value)>,
     /// The ids of the items that were deleted.
     pub(in crate::http) deleted: HashSet<String>,
 }
 
-impl ChangedItems {
+impl ItemChanges {
     /// Reads the changes of a conversation. Errors: `conversation_not_found`.
     pub(in crate::http) async fn of_conversation(
         catalog: &Catalog,
