@@ -436,3 +436,40 @@ async fn of_many_added_items_the_newest_are_read() {
     let told = ask("and now?").await;
     assert!(told.contains("the last note"), "{told}");
 }
+
+/// What was taken out, or names what is not there any more, does not stop what follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_goes_on_after_its_items_and_files_are_deleted() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": "conv_1" }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    let add = async |item: Value| -> String {
+        let added = server.post(path, &json!({ "items": [item] }), ANN).await;
+        assert_eq!(added.status, 200, "{}", added.text);
+        added.json()["data"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let delete = async |path: String| {
+        assert_eq!(server.send(server.http.delete(server.url(&path)), ANN).await.status, 200, "{path}");
+    };
+    ask("how many?").await;
+    let form = "--cut\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n--cut\r\n\
+        content-disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nold words\r\n--cut--\r\n";
+    let upload = server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut");
+    let file = server.send(upload.body(form), ANN).await.json()["id"].as_str().unwrap().to_owned();
+    let with_file = json!({ "role": "user", "content": [{ "type": "input_file", "file_id": file }] });
+    let read = add(with_file.clone()).await;
+    assert!(ask("and then?").await.contains("old words"));
+    add(with_file).await;
+    delete(format!("/v1/files/{file}")).await;
+    delete(format!("{path}/{read}")).await;
+    assert!(ask("and now?").await.contains("[A file that is not there any more]"));
+
+    // An equal message that was asked before stays.
+    let unread = add(json!({ "role": "user", "content": "how many?" })).await;
+    delete(format!("{path}/{unread}")).await;
+    assert!(ask("and later?").await.contains("how many?"));
+}

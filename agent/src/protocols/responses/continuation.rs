@@ -215,10 +215,18 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        let removed = messages(&removed, &self.stored_files(&removed).await?).await?;
-        take_out(&mut request.history, &removed.said);
-        request.standing_instructions.retain(|known| !removed.instructions.contains(known));
-        let added = messages(&added, &self.stored_files(&added).await?).await?;
+        for removed_item in removed {
+            let item = std::slice::from_ref(&removed_item);
+            let gone = match messages(item, &self.remaining_files(item).await?).await {
+                Ok(gone) => gone,
+                // Its file cannot be read, which may be why it was taken out.
+                Err(ContinueError::Request(_) | ContinueError::Agent(AgentError::InvalidRequest { .. })) => continue,
+                Err(error) => return Err(error),
+            };
+            take_out(&mut request.history, &gone.said);
+            request.standing_instructions.retain(|known| !gone.instructions.contains(known));
+        }
+        let added = messages(&added, &self.remaining_files(&added).await?).await?;
         added.instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
         Ok(added.said)
     }
@@ -334,22 +342,52 @@ impl Continuation<'_> {
         items: &[InputItem],
     ) -> std::result::Result<HashMap<String, StoredFile>, ContinueError> {
         let mut files = HashMap::new();
-        for item in items {
-            let InputItem::Message { content, .. } = item else { continue };
-            for part in content {
-                let InputContent::FileId(file_id) = part else { continue };
-                let unknown = || {
-                    BadRequest::new("file_not_found", "input", format!("file with id `{file_id}` not found"))
-                        .with_status(404)
-                };
-                let file = self.catalog.files().get(self.who, file_id).await.map_err(|_| unknown())?;
-                let data = self.catalog.files().content(self.who, file_id).await.map_err(|_| unknown())?;
-                let stored = StoredFile { filename: file.filename, media_type: file.media_type, data: Arc::from(data) };
-                files.insert(file_id.clone(), stored);
+        for file_id in named_files(items) {
+            let unknown = || {
+                BadRequest::new("file_not_found", "input", format!("file with id `{file_id}` not found"))
+                    .with_status(404)
+            };
+            files.insert(file_id.to_owned(), self.stored_file(file_id).await?.ok_or_else(unknown)?);
+        }
+        Ok(files)
+    }
+
+    /// Reads those of the stored files that the items name which are still there.
+    async fn remaining_files(&self, items: &[InputItem]) -> Result<HashMap<String, StoredFile>> {
+        let mut files = HashMap::new();
+        for file_id in named_files(items) {
+            if let Some(file) = self.stored_file(file_id).await? {
+                files.insert(file_id.to_owned(), file);
             }
         }
         Ok(files)
     }
+
+    async fn stored_file(&self, file_id: &str) -> Result<Option<StoredFile>> {
+        let file = match self.catalog.files().get(self.who, file_id).await {
+            Ok(file) => file,
+            Err(CatalogError::FileNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let data = match self.catalog.files().content(self.who, file_id).await {
+            Ok(data) => data,
+            Err(CatalogError::FileNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(StoredFile { filename: file.filename, media_type: file.media_type, data: Arc::from(data) }))
+    }
+}
+
+/// Returns the ids of the stored files that the items name.
+fn named_files(items: &[InputItem]) -> impl Iterator<Item = &str> {
+    let parts = items.iter().flat_map(|item| match item {
+        InputItem::Message { content, .. } => content.as_slice(),
+        _ => &[],
+    });
+    parts.filter_map(|part| match part {
+        InputContent::FileId(file_id) => Some(file_id.as_str()),
+        _ => None,
+    })
 }
 
 /// What a client itself changed in a conversation.
@@ -478,7 +516,10 @@ async fn message(
                 images.extend(shown.pictures);
             }
             InputContent::FileId(file_id) => {
-                let Some(file) = files.get(file_id) else { continue };
+                let Some(file) = files.get(file_id) else {
+                    paragraphs.push("[A file that is not there any more]".to_owned());
+                    continue;
+                };
                 if file.media_type.starts_with("image/") {
                     images.push(ChatImage::from_bytes(&file.media_type, &file.data));
                 } else {

@@ -138,14 +138,20 @@ pub(in crate::http) async fn remove_item(
     let Some(item) = items.into_iter().find(|item| item["id"] == item_id.as_str()) else {
         return Err(unknown_item(&item_id));
     };
-    let removed = ItemRecord {
-        item_id: format!("removed_{}", Uuid::now_v7().simple()),
-        role: ItemRole::Removed,
-        item_json: item.to_string(),
-        ..added_record(&record.subject, &record.key, catalog.now().await?)
-    };
-    catalog.items().insert(&[removed]).await?;
     // One that the client added; those of runs are in their logs.
+    let added = catalog.items().get(&principal, std::slice::from_ref(&item_id)).await?.into_iter().flatten().next();
+    let last = catalog.runs().last_of_conversation(&principal, &record.key).await?;
+    // What no run has read leaves nothing to take out: an equal message that was said before stays.
+    let is_unread = added.is_some_and(|added| last.is_none_or(|last| added.created_at > last.started_at));
+    if !is_unread {
+        let removed = ItemRecord {
+            item_id: format!("removed_{}", Uuid::now_v7().simple()),
+            role: ItemRole::Removed,
+            item_json: item.to_string(),
+            ..added_record(&record.subject, &record.key, catalog.now().await?)
+        };
+        catalog.items().insert(&[removed]).await?;
+    }
     catalog.items().delete(&principal, &item_id).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
