@@ -6,6 +6,7 @@ mod call_outputs;
 mod compaction;
 mod continuation;
 mod decisions;
+mod item_messages;
 mod items;
 mod object;
 mod removal;

@@ -4,8 +4,8 @@
 //! A decision is looked up by its own id, since clients resume in three ways: in a conversation, after a response, or
 //! with the whole history sent again.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -18,16 +18,13 @@ use uuid::Uuid;
 
 use super::call_outputs::check_outputs;
 use super::decisions::{Decided, DecidedCall, decision_of};
-use super::items::PICTURES_OF_INSTRUCTIONS;
+use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::take_out;
-use super::{
-    BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
-};
-use crate::attachments;
+use super::{BadRequest, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response};
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
-use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
-use crate::request::{NO_RESULT, Protocol, ResumedCall, RunRequest};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall};
+use crate::request::{Protocol, ResumedCall, RunRequest};
 
 /// Items of a conversation that are read at most, the newest: those that the client itself added or took out.
 const MAX_ADDED_ITEMS: usize = 10_000;
@@ -73,19 +70,18 @@ pub(crate) async fn continue_run(
     Continuation { catalog, who }.complete(request, items, conversation, previous_response_id).await
 }
 
-/// Lets `request` continue a conversation, with the items that its clients have added since its last run.
+/// Lets `request`, which asks something, continue a conversation, with the items that its clients have added since its last
+/// run. Calls that still wait are not executed any more.
 pub(crate) async fn join_conversation(
     catalog: &Catalog,
     who: &Principal,
     request: &mut RunRequest,
     key: ConversationKey,
 ) -> Result<()> {
-    let added = Continuation { catalog, who }.join(request, key, None).await.map_err(|error| match error {
+    Continuation { catalog, who }.ask_in(request, key).await.map_err(|error| match error {
         ContinueError::Agent(error) => error,
         ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
-    })?;
-    request.history.extend(added);
-    Ok(())
+    })
 }
 
 /// Reads the store as the caller.
@@ -195,6 +191,18 @@ impl Continuation<'_> {
         request.input.splice(..0, added);
         request.history.extend(said);
         Ok(Continued::Start(Box::new(request)))
+    }
+
+    async fn ask_in(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
+        let added = self.join(request, key, None).await?;
+        request.resume = self.resumed_calls(request.previous_run_id, Vec::new()).await?;
+        add_missing_calls(&mut request.history, &request.resume);
+        match request.resume.is_empty() {
+            true => request.history.extend(added),
+            // What was added behind calls follows their results.
+            false => drop(request.input.splice(..0, added)),
+        }
+        Ok(())
     }
 
     /// Lets the run continue a conversation, from `base`, where that is a run of the conversation, else from its last one.
@@ -378,162 +386,11 @@ impl Continuation<'_> {
     }
 }
 
-/// Returns the ids of the stored files that the items name.
-fn named_files(items: &[InputItem]) -> impl Iterator<Item = &str> {
-    let parts = items.iter().flat_map(|item| match item {
-        InputItem::Message { content, .. } => content.as_slice(),
-        _ => &[],
-    });
-    parts.filter_map(|part| match part {
-        InputContent::FileId(file_id) => Some(file_id.as_str()),
-        _ => None,
-    })
-}
-
 /// What a client itself changed in a conversation.
 #[derive(Default)]
 struct ChangedItems {
     added: Vec<InputItem>,
     removed: Vec<InputItem>,
-}
-
-/// A file that the catalog stores.
-struct StoredFile {
-    filename: String,
-    media_type: String,
-    data: Arc<[u8]>,
-}
-
-/// The items as messages for the model.
-struct Messages {
-    said: Vec<ChatMessage>,
-    instructions: Vec<String>,
-}
-
-async fn messages(
-    items: &[InputItem],
-    files: &HashMap<String, StoredFile>,
-) -> std::result::Result<Messages, ContinueError> {
-    let mut messages = Messages { said: Vec::new(), instructions: Vec::new() };
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut unanswered: Vec<&str> = Vec::new();
-    let answered: HashSet<&str> = items
-        .iter()
-        .filter_map(|item| match item {
-            InputItem::FunctionCallOutput { call_id, .. } => Some(call_id.as_str()),
-            _ => None,
-        })
-        .collect();
-    let mut approvals: HashMap<&str, (&str, &str)> = HashMap::new();
-    let executed: HashSet<&str> = items
-        .iter()
-        .filter_map(|item| match item {
-            InputItem::McpCall { approval_request_id, .. } => approval_request_id.as_deref(),
-            _ => None,
-        })
-        .collect();
-    for item in items {
-        match item {
-            InputItem::Message { role: ChatRole::System, content } => {
-                messages.instructions.push(message(ChatRole::System, content, files).await?.content);
-            }
-            InputItem::Message { role, content } => {
-                if *role == ChatRole::User {
-                    for call_id in unanswered.drain(..) {
-                        let name = names.get(call_id).copied().unwrap_or_default();
-                        messages.said.push(ChatMessage::tool_result(name, Some(call_id.to_owned()), NO_RESULT));
-                    }
-                }
-                messages.said.push(message(*role, content, files).await?);
-            }
-            InputItem::FunctionCall { call_id, name, arguments } => {
-                names.insert(call_id, name);
-                if !answered.contains(call_id.as_str()) {
-                    unanswered.push(call_id);
-                }
-                messages.call(call_id, name, arguments);
-            }
-            InputItem::FunctionCallOutput { call_id, output } => {
-                if let Some(name) = names.get(call_id.as_str()) {
-                    messages.said.push(ChatMessage::tool_result(name, Some(call_id.clone()), output.as_str()));
-                }
-            }
-            InputItem::McpCall { id, name, arguments, output, .. } => {
-                messages.call(id, name, arguments);
-                let output = output.as_deref().unwrap_or("The result of this call is not known any more.");
-                messages.said.push(ChatMessage::tool_result(name, Some(id.clone()), output));
-            }
-            InputItem::ApprovalRequest { id, name, arguments } => {
-                approvals.insert(id, (name, arguments));
-            }
-            InputItem::ApprovalResponse { request_id, approve, .. } => {
-                // A call that was executed comes with its result.
-                if let Some((name, arguments)) = approvals.get(request_id.as_str())
-                    && !executed.contains(request_id.as_str())
-                {
-                    messages.call(request_id, name, arguments);
-                    let outcome = if *approve { "approved; its result is not known" } else { "denied by the user" };
-                    messages.said.push(ChatMessage::tool_result(name, Some(request_id.clone()), outcome));
-                }
-            }
-            InputItem::Reference { .. } | InputItem::Ignored => {}
-        }
-    }
-    Ok(messages)
-}
-
-impl Messages {
-    /// Adds a call. Consecutive calls belong to one message: their results come after all of them.
-    fn call(&mut self, id: &str, name: &str, arguments: &str) {
-        let call = ModelToolCall {
-            id: Some(id.to_owned()),
-            name: name.to_owned(),
-            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned())),
-        };
-        match self.said.last_mut() {
-            Some(last) if last.role == ChatRole::Assistant => last.tool_calls.push(call),
-            _ => self.said.push(ChatMessage::assistant("", vec![call])),
-        }
-    }
-}
-
-async fn message(
-    role: ChatRole,
-    content: &[InputContent],
-    files: &HashMap<String, StoredFile>,
-) -> std::result::Result<ChatMessage, ContinueError> {
-    let mut paragraphs = Vec::new();
-    let mut images = Vec::new();
-    for part in content {
-        match part {
-            InputContent::Text(text) => paragraphs.push(text.clone()),
-            InputContent::Image(image) => images.push(image.clone()),
-            InputContent::ImageUrl(url) => paragraphs.push(format!("[Image at {url}; it was not fetched]")),
-            InputContent::FileUrl(url) => paragraphs.push(format!("[File at {url}; it was not fetched]")),
-            InputContent::File { filename, media_type, data } => {
-                let shown = attachments::shown_file(filename, media_type.as_deref(), data).await?;
-                paragraphs.push(shown.text);
-                images.extend(shown.pictures);
-            }
-            InputContent::FileId(file_id) => {
-                let Some(file) = files.get(file_id) else {
-                    paragraphs.push("[A file that is not there any more]".to_owned());
-                    continue;
-                };
-                if file.media_type.starts_with("image/") {
-                    images.push(ChatImage::from_bytes(&file.media_type, &file.data));
-                } else {
-                    let shown = attachments::shown_file(&file.filename, Some(&file.media_type), &file.data).await?;
-                    paragraphs.push(shown.text);
-                    images.extend(shown.pictures);
-                }
-            }
-        }
-    }
-    if role == ChatRole::System && !images.is_empty() {
-        return Err(BadRequest::invalid("input", PICTURES_OF_INSTRUCTIONS).into());
-    }
-    Ok(ChatMessage { images, ..ChatMessage::text(role, paragraphs.join("\n\n")) })
 }
 
 /// Returns the items without these decisions and the requests that they answer.
