@@ -268,28 +268,31 @@ async fn session_events(
     after: u64,
 ) -> Result<(Vec<Value>, Option<RunRecord>), OpenAiError> {
     let changed = ItemChanges::of_conversation(state.agent.catalog(), principal, &record.key).await?;
-    let mut shown: Vec<Value> = Vec::new();
     let mut running = None;
+    // What was added, and what a run showed, with when it was: of the catalog's clock, whichever server's run it is.
+    let mut shown = Vec::new();
     let (mut millisecond, mut nth) = (None, 0);
     for (at, item) in &changed.added {
         // Those that were added together are numbered one after the other.
         nth = if millisecond == Some(at.timestamp_millis()) { nth + 1 } else { 0 };
         millisecond = Some(at.timestamp_millis());
-        shown.extend(added_events(&record.key.id, record.created_at, (*at, nth), item));
+        let mut events = added_events(&record.key.id, record.created_at, (*at, nth), item);
+        events.retain(|event| number_of(event) > after);
+        shown.push((*at, events));
     }
-    shown.retain(|event| number_of(event) > after);
     for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
         let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after)
             .without(changed.deleted.clone());
-        shown.extend(querent_agent::events_of(&run)?.iter().flat_map(|event| renderer.render(event)));
+        let log = querent_agent::events_of(&run)?;
+        shown.push((run.started_at, log.iter().flat_map(|event| renderer.render(event)).collect()));
         if run.status == RunStatus::Running {
             running = Some(run);
         }
     }
-    shown.sort_by_key(number_of);
-    Ok((shown, running))
+    shown.sort_by_key(|(at, _)| *at);
+    Ok((shown.into_iter().flat_map(|(_, events)| events).collect(), running))
 }
 
 fn number_of(event: &Value) -> u64 {
