@@ -473,3 +473,22 @@ async fn a_conversation_goes_on_after_its_items_and_files_are_deleted() {
     delete(format!("{path}/{unread}")).await;
     assert!(ask("and later?").await.contains("how many?"));
 }
+
+/// Over whichever protocol it is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_called_by_its_first_question() {
+    let server = serve().await;
+    let made = server.post("/v1/conversations", &json!({}), ANN).await.json()["id"].clone();
+    for (path, body) in [
+        (RESPONSES, json!({ "input": "first of all", "conversation": made })),
+        (RESPONSES, json!({ "input": "and then?", "conversation": made })),
+        (RESPONSES, json!({ "input": [{ "role": "user", "content": "second of all" }], "conversation": "c-2" })),
+        (CHAT, asked("third of all", json!({ "session_id": "c-3" }))),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{body}: {}", reply.text);
+    }
+    let listed = server.get("/v1/agent/sessions", ANN).await.json();
+    let titles: Vec<&Value> = listed["sessions"].as_array().unwrap().iter().map(|session| &session["title"]).collect();
+    assert_eq!(titles, ["third of all", "second of all", "first of all"]);
+}

@@ -20,7 +20,9 @@ use super::call_outputs::check_outputs;
 use super::decisions::{Decided, DecidedCall, decision_of};
 use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::take_out;
-use super::{BadRequest, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response};
+use super::{
+    BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
+};
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
 use crate::models::{ChatMessage, ChatRole, ModelToolCall};
@@ -142,7 +144,9 @@ impl Continuation<'_> {
         };
         let mut added = Vec::new();
         match (&base, conversation) {
-            (base, Some(key)) => added = self.join(&mut request, key, base.as_ref()).await?,
+            (base, Some(key)) => {
+                added = self.join(&mut request, key, base.as_ref(), asked_text(&question_items)).await?;
+            }
             (Some(base), None) => {
                 request.go_on_from(messages_of(base)?);
                 if request.history.is_empty() {
@@ -194,7 +198,8 @@ impl Continuation<'_> {
     }
 
     async fn ask_in(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
-        let added = self.join(request, key, None).await?;
+        let question = request.question();
+        let added = self.join(request, key, None, &question).await?;
         request.resume = self.resumed_calls(request.previous_run_id, Vec::new()).await?;
         add_missing_calls(&mut request.history, &request.resume);
         match request.resume.is_empty() {
@@ -212,8 +217,9 @@ impl Continuation<'_> {
         request: &mut RunRequest,
         key: ConversationKey,
         base: Option<&RunRecord>,
+        question: &str,
     ) -> std::result::Result<Vec<ChatMessage>, ContinueError> {
-        continue_conversation(self.catalog, self.who, request, key.clone()).await?;
+        continue_conversation(self.catalog, self.who, request, key.clone(), question).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
             request.go_on_from(messages_of(base)?);
             request.previous_run_id = Some(base.run_id);
@@ -435,6 +441,19 @@ fn repeats_question(request: &RunRequest) -> bool {
     let asked = request.history.iter().rfind(|message| message.role == ChatRole::User);
     let first = request.input.first();
     asked.zip(first).is_some_and(|(asked, first)| asked.content.trim() == first.content.trim())
+}
+
+/// Returns the first words of the newest message of the asker.
+fn asked_text(items: &[InputItem]) -> &str {
+    let asked = items.iter().rev().find_map(|item| match item {
+        InputItem::Message { role: ChatRole::User, content } => Some(content),
+        _ => None,
+    });
+    let text = asked.into_iter().flatten().find_map(|part| match part {
+        InputContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    text.unwrap_or_default()
 }
 
 fn is_question(item: &InputItem) -> bool {
