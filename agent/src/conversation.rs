@@ -3,7 +3,8 @@
 
 use chrono::Utc;
 use querent_catalog::{
-    Catalog, CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, RunRecord,
+    Catalog, CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
+    RunRecord,
 };
 use serde::de::DeserializeOwned;
 
@@ -15,7 +16,8 @@ use crate::request::RunRequest;
 /// Characters of a conversation's title, taken from its first question.
 const TITLE_CHARS: usize = 120;
 
-/// Lets `request` continue the conversation `key`, which is created if it does not exist.
+/// Lets `request` continue the conversation `key`, which is created if it does not exist. It is called by its first
+/// question that has words.
 ///
 /// Errors: `conversation_not_found` where it belongs to somebody else, `internal` where its last run cannot be read.
 pub(crate) async fn continue_conversation(
@@ -23,14 +25,19 @@ pub(crate) async fn continue_conversation(
     who: &Principal,
     request: &mut RunRequest,
     key: ConversationKey,
+    question: &str,
 ) -> Result<()> {
-    let title = conversation_title(&request.question());
+    let title = conversation_title(question);
     let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
     match catalog.conversations().open(who, &record).await? {
         ConversationAccess::Created(_) => {}
-        ConversationAccess::Existing(_) => {
+        ConversationAccess::Existing(existing) => {
+            if existing.title.is_empty() && !record.title.is_empty() {
+                let change = ConversationChange { title: Some(record.title), ..ConversationChange::default() };
+                catalog.conversations().update(who, &key, &change).await?;
+            }
             if let Some(last) = catalog.runs().last_of_conversation(who, &key).await? {
-                request.history = messages_of(&last)?;
+                request.go_on_from(messages_of(&last)?);
                 request.previous_run_id.get_or_insert(last.run_id);
             }
         }
@@ -46,7 +53,7 @@ pub fn conversation_title(question: &str) -> String {
     question.trim().chars().take(TITLE_CHARS).collect()
 }
 
-/// Returns the conversation as it stood when the run ended. Errors: `internal` for one that cannot be read.
+/// Returns the conversation as it stood when the run ended, its instructions first. Errors: `internal` for one that cannot be read.
 pub fn messages_of(run: &RunRecord) -> Result<Vec<ChatMessage>> {
     stored(&run.messages_json, "conversation", run)
 }

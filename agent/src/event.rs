@@ -77,9 +77,9 @@ impl RunErrorCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// A message.
+    /// A message, also one beside or instead of a decision.
     New,
-    /// A decision on a call that waited for one, or a client's result.
+    /// Nothing but a decision on a call that waited for one, or a client's result.
     Resume,
 }
 

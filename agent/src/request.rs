@@ -102,6 +102,9 @@ const EARLIER_WORDS: usize = 12;
 const EARLIER_QUESTIONS: usize = 6;
 const EARLIER_TOKENS: usize = 200;
 
+/// Bytes of the instructions of a conversation, of which the oldest are left out.
+const MAX_STANDING_BYTES: usize = 64 * 1024;
+
 /// Tokens that a picture of usual size takes.
 const PICTURE_TOKENS: usize = 765;
 
@@ -184,8 +187,10 @@ pub struct RunRequest {
     pub include_thinking: bool,
     /// The name of a configured model; any other name means the default model.
     pub model: Option<String>,
-    /// Instructions of the application, added to the server's.
+    /// Instructions of the application for this run, added to the server's.
     pub instructions: Option<String>,
+    /// Instructions of the application that are part of the conversation: they hold for the runs that continue it too.
+    pub standing_instructions: Vec<String>,
     /// The sections of the prompt, where the client chooses them; `None`: the usual prompt.
     pub prompt: Option<PromptSections>,
     /// The conversation so far, without instructions.
@@ -254,6 +259,7 @@ impl RunRequest {
             include_thinking: false,
             model: None,
             instructions: None,
+            standing_instructions: Vec::new(),
             prompt: None,
             history: Vec::new(),
             resume: Vec::new(),
@@ -287,13 +293,44 @@ impl RunRequest {
         let messages = self.history.iter().chain(&self.input);
         let pictures = messages.clone().map(|message| message.images.len()).sum::<usize>();
         let words = messages.map(|message| estimate_tokens(&message.content) + calls_cost(message)).sum::<usize>();
-        let instructions = self.instructions.as_deref().map_or(0, estimate_tokens);
+        let instructions = self.all_instructions().map(estimate_tokens).sum::<usize>();
         let tools = self.client_tools.iter().map(|tool| estimate_tokens(&json!(tool).to_string())).sum::<usize>();
         let outputs = self.resume.iter().map(|resumed| match &resumed.decision {
             CallDecision::Output(output) => estimate_tokens(output),
             CallDecision::Approved { .. } | CallDecision::Denied { .. } | CallDecision::Abandoned => 0,
         });
         words + instructions + tools + outputs.sum::<usize>() + pictures * PICTURE_TOKENS
+    }
+
+    /// Returns the application's instructions: those for this run, then those of the conversation.
+    pub(crate) fn all_instructions(&self) -> impl Iterator<Item = &str> {
+        self.instructions.as_deref().into_iter().chain(self.standing_instructions.iter().map(String::as_str))
+    }
+
+    /// Adds instructions to the conversation's. The same ones count as given last.
+    pub(crate) fn add_standing_instructions(&mut self, instructions: String) {
+        self.standing_instructions.retain(|known| *known != instructions);
+        self.standing_instructions.push(instructions);
+        while self.standing_instructions.len() > 1
+            && self.standing_instructions.iter().map(String::len).sum::<usize>() > MAX_STANDING_BYTES
+        {
+            self.standing_instructions.remove(0);
+        }
+    }
+
+    /// Returns the messages that are stored of the run, for one that continues it: the conversation's instructions, then
+    /// what was said.
+    pub(crate) fn stored_messages<'a>(&self, said: impl IntoIterator<Item = &'a ChatMessage>) -> Vec<ChatMessage> {
+        let standing = self.standing_instructions.iter().map(|text| ChatMessage::text(ChatRole::System, text.as_str()));
+        standing.chain(said.into_iter().cloned()).collect()
+    }
+
+    /// Goes on from the messages that are stored of a run.
+    pub(crate) fn go_on_from(&mut self, stored: Vec<ChatMessage>) {
+        let (standing, said): (Vec<_>, Vec<_>) =
+            stored.into_iter().partition(|message| message.role == ChatRole::System);
+        self.standing_instructions = standing.into_iter().map(|message| message.content).collect();
+        self.history = said;
     }
 
     /// Whether the question stands alone and its tables may be in any database.

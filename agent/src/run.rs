@@ -20,7 +20,7 @@ use tracing::Span;
 use crate::config::AgentConfig;
 use crate::error::AgentError;
 use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger};
-use crate::models::{ModelCapabilities, ModelEntry};
+use crate::models::{ChatRole, ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
 use crate::results::ResultStore;
@@ -248,9 +248,11 @@ impl RunTask {
         }
     }
 
-    /// Returns whether a question or a decision started the run.
+    /// Returns whether a question or a decision started the run. One that is asked instead of a decision, or beside it, is a
+    /// question.
     pub(crate) fn trigger(request: &RunRequest) -> Trigger {
-        if request.resume.is_empty() { Trigger::New } else { Trigger::Resume }
+        let asks = request.input.iter().any(|message| message.role == ChatRole::User);
+        if request.resume.is_empty() || asks { Trigger::New } else { Trigger::Resume }
     }
 }
 

@@ -659,9 +659,9 @@ export interface PostAgentengineApiListSessionMessagesInput {
     EventTypes?: any[];
     /** 501, unless it is empty */
     CheckpointIds?: any[];
-    /** it has no effect: `ListSessionEvents` has the thinking */
+    /** the thinking that led to an answer */
     IncludeReasoning?: boolean;
-    /** it has no effect: `ListSessionEvents` has the calls */
+    /** the calls that led to an answer, with their results */
     IncludeToolEvents?: boolean;
     /** it has no effect: messages are text */
     IncludeAttachments?: boolean;

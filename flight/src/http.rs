@@ -1,7 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`content_encoding`], [`stream`], [`continued`], [`elsewhere`] and
-//! [`idempotency`] know no route;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`content_encoding`], [`stream`], [`continued`], [`item_changes`],
+//! [`elsewhere`] and [`idempotency`] know no route;
 //! [`route`] says what a route is, and refuses parameters that none takes; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
@@ -25,6 +25,7 @@ mod holmes;
 mod idempotency;
 mod import;
 mod import_folders;
+mod item_changes;
 mod knowledge;
 mod ksadk;
 mod kusto;

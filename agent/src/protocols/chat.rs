@@ -381,7 +381,7 @@ impl ChatRenderer {
 
     fn finished(&self) -> Vec<Frame> {
         if let Some((code, message)) = self.end.failure() {
-            return vec![Frame::unnamed(&error_json(code, message))];
+            return vec![Frame::unnamed(&error_json(code, message, &self.end.detail_code))];
         }
         let mut frames = vec![self.delta(&json!({}), Some(self.finish_reason()))];
         if self.include_usage {
@@ -497,8 +497,8 @@ pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     })
 }
 
-/// Returns a failure in the protocol's error shape.
-pub fn error_json(code: RunErrorCode, message: &str) -> Value {
-    let code = if code == RunErrorCode::Timeout { "timeout" } else { "server_error" };
+/// Returns a failure in the protocol's error shape, with the code that it has where the answer is no stream.
+pub fn error_json(code: RunErrorCode, message: &str, detail_code: &str) -> Value {
+    let code = if code == RunErrorCode::Timeout { "timeout" } else { detail_code };
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }

@@ -1,20 +1,22 @@
-//! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a run's events as the
-//! session events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
-//! [`super::chat`].
+//! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a session as its web interface
+//! reads it (`session_events`, `session_messages`). The answers themselves are [`super::responses`] in its dialect, or [`super::chat`].
 
-use chrono::{DateTime, Utc};
+mod session_events;
+mod session_messages;
+
 use serde_json::{Map, Value, json};
+
+pub use session_events::{SessionEventRenderer, added_events};
+pub use session_messages::{ShownBeside, session_messages};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::fields::{WrongField, check_names};
 use super::json::parse_json;
+use super::kind_of;
 use super::message_fields::{KSADK_MESSAGE, OPENAI_PARTS, check_item, check_message};
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
-use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
-use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::models::ChatRole;
 
-const AUTHOR: &str = "querent";
 /// KsADK's user of requests that name none.
 const DEFAULT_USER: &str = "user";
 /// Longest name of an agent, a user, a session or an invocation.
@@ -32,8 +34,6 @@ const TYPES_OF_KSADK: [&str; 7] = [
     "run_resume",
     "usage_reported",
 ];
-/// Numbers of session events reserved for each millisecond of a session's life.
-const NUMBERS_PER_MS: i64 = 1_000;
 
 /// The fields of an action.
 #[derive(Debug, Clone)]
@@ -380,151 +380,4 @@ fn attachment(file: &Value) -> Result<Vec<InputContent>, BadRequest> {
 
 fn wrong(field: &str, message: String) -> BadRequest {
     BadRequest::invalid(field, message).with_status(422)
-}
-
-/// Turns events into a session's events, numbered by their time in the session's life: `SeqId` grows within a session,
-/// with gaps.
-#[derive(Debug)]
-pub struct SessionEventRenderer {
-    session_id: String,
-    session_began: DateTime<Utc>,
-    after: u64,
-    run_id: String,
-    invocation_id: String,
-    first: i64,
-    error: Option<Value>,
-    assessment: Option<Value>,
-}
-
-impl SessionEventRenderer {
-    /// Creates a renderer of a session's runs; events up to the `after`th are left out.
-    pub fn new(session_id: impl Into<String>, session_began: DateTime<Utc>, after: u64) -> Self {
-        Self {
-            session_id: session_id.into(),
-            session_began,
-            after,
-            run_id: String::new(),
-            invocation_id: String::new(),
-            first: 0,
-            error: None,
-            assessment: None,
-        }
-    }
-
-    fn event(&self, event: &RunEvent, nth: i64, kind: &str, content: Value) -> Value {
-        let in_run = i64::try_from(event.seq).unwrap_or(i64::MAX / 4).saturating_mul(2).saturating_add(nth);
-        let number = self.first.saturating_add(in_run).saturating_add(1);
-        json!({
-            "EventId": format!("evt_{}{:04x}{nth}", self.run_id, event.seq),
-            "SessionId": self.session_id,
-            "InvocationId": self.invocation_id,
-            "Author": if kind == "user_message" { "user" } else { AUTHOR },
-            "EventType": kind,
-            "Content": content,
-            "Timestamp": event.at.timestamp_millis() as f64 / 1_000.0,
-            "SeqId": number,
-            "Metadata": { "run_id": self.run_id, "invocation_id": self.invocation_id },
-        })
-    }
-
-    /// Returns the session events of one event.
-    pub fn render(&mut self, event: &RunEvent) -> Vec<Value> {
-        let mut rendered = self.all(event);
-        rendered.retain(|shown| shown["SeqId"].as_u64().is_none_or(|number| number > self.after));
-        rendered
-    }
-
-    fn all(&mut self, event: &RunEvent) -> Vec<Value> {
-        let one = |kind: &str, content: Value| vec![self.event(event, 0, kind, content)];
-        let call = |id: &str, name: &str, args: &Value| json!({ "parts": [{ "functionCall": { "id": id, "name": name, "args": args } }] });
-        match &event.kind {
-            EventKind::RunStarted(started) => {
-                self.run_id = started.run_id.simple().to_string();
-                self.invocation_id = started.invocation_id.clone().unwrap_or_else(|| started.run_id.to_string());
-                let age = (event.at - self.session_began).num_milliseconds().max(0);
-                self.first = age.saturating_mul(NUMBERS_PER_MS);
-                let status = self.event(event, 1, "run_status", json!({ "status": "in_progress" }));
-                let said = json!({ "parts": [{ "text": started.question }] });
-                match started.trigger {
-                    Trigger::New => vec![self.event(event, 0, "user_message", said), status],
-                    Trigger::Resume => vec![status],
-                }
-            }
-            EventKind::ThinkingDone { text, .. } => one("reasoning", json!({ "parts": [{ "text": text }] })),
-            EventKind::TextDone { text, .. } => one("assistant_message", json!({ "parts": [{ "text": text }] })),
-            EventKind::ToolCallStarted(started) => {
-                one("tool_call", call(&started.call_id, &started.tool, &started.args))
-            }
-            EventKind::ToolResult(result) => {
-                let response = json!({ "id": result.call_id, "name": result.tool, "response": result.result });
-                let mut content = json!({ "parts": [{ "functionResponse": response }] });
-                add_chart(&mut content, result);
-                add_ticket(&mut content, result.ticket.as_ref());
-                one("tool_result", content)
-            }
-            EventKind::ApprovalRequested(waiting) => one(
-                "approval_request",
-                json!({ "approval_request_id": waiting.item_id, "name": waiting.name, "arguments": waiting.args_raw }),
-            ),
-            EventKind::ClientToolRequested(waiting) => {
-                let args = serde_json::from_str(&waiting.args_raw).unwrap_or(Value::Null);
-                one("tool_call", call(&waiting.call_id, &waiting.name, &args))
-            }
-            // A call that is not executed has no start of its own; its result follows.
-            EventKind::ApprovalResolved { approved: false, call_id, name, args_raw, .. } => {
-                one("tool_call", call(call_id, name, &serde_json::from_str(args_raw).unwrap_or(Value::Null)))
-            }
-            EventKind::ApprovalResolved { .. } => Vec::new(),
-            EventKind::ClientToolResolved { call_id, name, result, .. } => {
-                let response = json!({ "id": call_id, "name": name, "response": { "result": result } });
-                one("tool_result", json!({ "parts": [{ "functionResponse": response }] }))
-            }
-            EventKind::RunError { code, message, detail_code } => {
-                self.error = Some(json!({ "code": code.as_str(), "detail_code": detail_code, "message": message }));
-                Vec::new()
-            }
-            EventKind::AnswerFinal { assessment, .. } => {
-                self.assessment = assessment.to_json();
-                Vec::new()
-            }
-            EventKind::RunFinished { outcome, .. } => {
-                let mut content = json!({ "status": status_of(*outcome) });
-                if let Some(error) = &self.error {
-                    content["error"] = error.clone();
-                }
-                add_assessment(&mut content, self.assessment.as_ref());
-                one("run_status", content)
-            }
-            EventKind::CompactionStarted { .. }
-            | EventKind::CompactionFinished { .. }
-            | EventKind::LlmCallStarted { .. }
-            | EventKind::LlmCallFinished { .. }
-            | EventKind::ThinkingStarted { .. }
-            | EventKind::ThinkingDelta { .. }
-            | EventKind::TextStarted { .. }
-            | EventKind::TextDelta { .. }
-            | EventKind::Conversation { .. }
-            | EventKind::Paused { .. } => Vec::new(),
-        }
-    }
-}
-
-impl Renderer for SessionEventRenderer {
-    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
-        let mut frames: Vec<Frame> = self.render(event).iter().map(Frame::unnamed).collect();
-        if matches!(event.kind, EventKind::RunFinished { .. }) {
-            frames.push(Frame { event: None, data: "[DONE]".to_owned() });
-        }
-        frames
-    }
-}
-
-/// Returns KsADK's name of a run's end.
-fn status_of(outcome: RunOutcome) -> &'static str {
-    match outcome {
-        RunOutcome::Success => "completed",
-        RunOutcome::Paused => "interrupted",
-        RunOutcome::Error | RunOutcome::BudgetExceeded => "failed",
-        RunOutcome::Cancelled => "cancelled",
-    }
 }

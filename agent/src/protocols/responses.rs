@@ -6,6 +6,7 @@ mod call_outputs;
 mod compaction;
 mod continuation;
 mod decisions;
+mod item_messages;
 mod items;
 mod object;
 mod removal;
@@ -17,8 +18,10 @@ pub use compaction::compaction_item;
 pub use continuation::{ContinueError, Continued};
 pub(crate) use continuation::{continue_run, join_conversation};
 pub(crate) use items::check_item_count;
-pub use items::{InputContent, InputItem, id_prefix, listed_item, parse_content, parse_items};
-pub use object::{input_items, named_runs, output_items, response_id, run_of_item, run_of_response, usage_json};
+pub use items::{InputContent, InputItem, id_prefix, listed_item, message_text, parse_content, parse_items};
+pub use object::{
+    input_items, named_runs, output_items, response_id, run_of_item, run_of_response, shown_question, usage_json,
+};
 pub use render::{ResponsesDialect, ResponsesRenderer};
 pub(crate) use request::{MAX_ID_BYTES, answer_schema, flag, positive, text};
 pub use request::{

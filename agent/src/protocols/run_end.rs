@@ -14,6 +14,8 @@ pub(crate) struct RunEnd {
     pub(crate) filtered: bool,
     /// Why the run failed, if it did.
     pub(crate) failure: Option<(RunErrorCode, String)>,
+    /// The server's own code of that.
+    pub(crate) detail_code: String,
     /// Its tokens.
     pub(crate) usage: TokenUsage,
     /// `None` while it runs.
@@ -30,7 +32,10 @@ impl RunEnd {
                 (self.cut, self.filtered) = (*cut, *filtered);
                 self.assessment = assessment.to_json();
             }
-            EventKind::RunError { code, message, .. } => self.failure = Some((*code, message.clone())),
+            EventKind::RunError { code, message, detail_code } => {
+                self.failure = Some((*code, message.clone()));
+                self.detail_code.clone_from(detail_code);
+            }
             EventKind::RunFinished { usage, outcome, .. } => {
                 self.usage = usage.tokens;
                 self.outcome = Some(*outcome);

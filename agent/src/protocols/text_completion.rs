@@ -124,7 +124,7 @@ impl TextCompletionRenderer {
 
     fn finished(&self) -> Vec<Frame> {
         if let Some((code, message)) = self.end.failure() {
-            return vec![Frame::unnamed(&error_json(code, message))];
+            return vec![Frame::unnamed(&error_json(code, message, &self.end.detail_code))];
         }
         let mut frames = vec![self.chunk("", Some(self.finish_reason()))];
         if self.include_usage {

@@ -40,7 +40,7 @@ pub struct InterruptedRun {
 pub(crate) fn begun_record(record: RunRecord, started: &RunStarted, request: &RunRequest) -> RunRecord {
     let kind = EventKind::RunStarted(Box::new(started.clone()));
     let events = [RunEvent { seq: 0, at: Utc::now().trunc_subsecs(3), kind }];
-    let messages: Vec<_> = request.history.iter().chain(&request.input).collect();
+    let messages = request.stored_messages(request.history.iter().chain(&request.input));
     RunRecord {
         usage_json: json!(Usage::default()).to_string(),
         trace_json: encode_trace(&events),

@@ -17,8 +17,8 @@ const RESTART: &str = "restart";
 pub(crate) fn note_restart(request: &mut RunRequest) {
     let is_background = request.protocol == Protocol::Responses && request.echo["background"] == json!(true);
     if is_background && request.resume.is_empty() && request.restarts.is_none() {
-        let messages = json!({ "history": request.history, "input": request.input });
-        request.echo[RESTART] = messages;
+        let history = request.stored_messages(&request.history);
+        request.echo[RESTART] = json!({ "history": history, "input": request.input });
     }
 }
 
@@ -35,8 +35,7 @@ pub(crate) fn restarted_request(interrupted: &RunRecord) -> Option<RunRequest> {
     // Its messages are known; the other fields say the same as they did.
     body["input"] = json!("again");
     let (run, _) = parse_value(&body).ok()?.into_run(Protocol::Responses);
-    Some(RunRequest {
-        history,
+    let mut request = RunRequest {
         input,
         input_items,
         conversation: interrupted.conversation.clone(),
@@ -46,7 +45,9 @@ pub(crate) fn restarted_request(interrupted: &RunRecord) -> Option<RunRequest> {
         echo,
         restarts: Some(interrupted.run_id),
         ..run
-    })
+    };
+    request.go_on_from(history);
+    Some(request)
 }
 
 #[cfg(test)]
@@ -82,12 +83,13 @@ mod tests {
     fn a_response_in_the_background_is_asked_again_as_it_was_once() {
         let mut request = RunRequest::new(Protocol::Responses, vec![ChatMessage::text(ChatRole::User, "how many?")]);
         request.history = vec![ChatMessage::text(ChatRole::User, "hello")];
+        request.standing_instructions = vec!["Answer in French.".to_owned()];
         request.echo = json!({ "background": true, "instructions": "Be brief.", "temperature": 0.5, "metadata": {} });
         assert!(restarted_request(&interrupted(&request)).is_none(), "it was not noted");
         note_restart(&mut request);
         let mut again = restarted_request(&interrupted(&request)).unwrap();
         assert_eq!((&again.history, &again.input), (&request.history, &request.input));
-        assert_eq!(again.instructions.as_deref(), Some("Be brief."));
+        assert_eq!(again.all_instructions().collect::<Vec<_>>(), ["Be brief.", "Answer in French."]);
         assert_eq!(again.sampling.temperature, Some(0.5));
         assert!(again.retained && again.echo.get(RESTART).is_none());
         note_restart(&mut again);

@@ -173,7 +173,7 @@ impl<'a> Turns<'a> {
         let FirstMessages { conversation, later, at_hand, margin, gaps } =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
         // Kept from the start: a run that continues a failed one begins with these messages.
-        task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
+        task.handle.keep_messages(task.request.stored_messages(conversation.said().iter().chain(&later)));
         let (mut prover, proofs_end) = Prover::new(&task.request.question());
         let earlier = add_earlier(task, &mut prover).await;
         let text_tokens = if capabilities.small {
@@ -521,7 +521,7 @@ impl<'a> Turns<'a> {
     }
 
     fn keep_messages(&self) {
-        self.task.handle.keep_messages(self.conversation.said().to_vec());
+        self.task.handle.keep_messages(self.task.request.stored_messages(self.conversation.said()));
     }
 
     /// Returns all messages for a client that keeps them, else none.

@@ -1,13 +1,18 @@
 //! `/v1/agent/sessions`: the caller's conversations, and their turns.
 
 use axum::response::Response;
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use http::StatusCode;
-use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::AskRenderer};
+use querent_agent::models::ChatRole;
+use querent_agent::protocols::Renderer;
+use querent_agent::protocols::ask::AskRenderer;
+use querent_agent::protocols::responses::{message_text, shown_question};
+use querent_agent::{EventKind, events_of};
 use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
+use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
 
@@ -34,35 +39,50 @@ pub(super) async fn get(ApiCall { state, principal }: ApiCall, PathText(id): Pat
     Ok(json_response(StatusCode::OK, &session_json(&session)))
 }
 
-/// `GET /v1/agent/sessions/{id}/turns`: what was asked and answered, oldest first.
+/// `GET /v1/agent/sessions/{id}/turns`: what was asked and answered, and what clients added to the conversation, oldest
+/// first.
 pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): PathText) -> Result<Response, ApiError> {
     let catalog = state.agent.catalog();
     let key = ConversationKey::shared(id);
     catalog.conversations().get(&principal, &key).await?;
-    let mut turns = Vec::new();
+    let ItemChanges { added, deleted } = ItemChanges::of_conversation(catalog, &principal, &key).await?;
+    let turn_of = |(at, item): (DateTime<Utc>, Value)| {
+        let (author, text) = message_text(&item)?;
+        let role = match author {
+            ChatRole::User => "user",
+            ChatRole::Assistant => "assistant",
+            ChatRole::System | ChatRole::Tool => return None,
+        };
+        Some((at, role, text, Value::Null))
+    };
+    let mut said: Vec<(DateTime<Utc>, &str, String, Value)> = added.into_iter().filter_map(turn_of).collect();
     for run in catalog.runs().of_conversation(&principal, &key, MAX_TURNS).await? {
         let mut renderer = AskRenderer::default();
-        let mut answer = None;
-        for event in events_of(&run)? {
-            let frames = renderer.frame(&event);
-            if let (EventKind::AnswerFinal { .. }, Some(frame)) = (&event.kind, frames.first()) {
-                answer = serde_json::from_str::<Value>(&frame.data).ok();
+        let log = events_of(&run)?;
+        // The log of a run whose data the caller may not see any more is empty.
+        let question = if log.is_empty() { Some(run.question.as_str()) } else { shown_question(&log, &deleted) };
+        said.extend(question.map(|question| (run.started_at, "user", question.to_owned(), json!(run.run_id))));
+        for event in &log {
+            let frames = renderer.frame(event);
+            if let (EventKind::AnswerFinal { item_id, .. }, Some(frame)) = (&event.kind, frames.first())
+                && !deleted.contains(item_id)
+                && let Some(text) = serde_json::from_str::<Value>(&frame.data).ok().and_then(text_of)
+            {
+                said.push((run.started_at, "assistant", text, json!(run.run_id)));
             }
         }
-        let at = run.started_at.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let said =
-            [("user", json!(run.question)), ("assistant", answer.map_or(Value::Null, |mut data| data["text"].take()))];
-        for (role, content) in said.into_iter().filter(|(_, content)| !content.is_null()) {
-            turns.push(json!({
-                "turn_index": turns.len(),
-                "role": role,
-                "content": content,
-                "run_id": run.run_id,
-                "created_at": at,
-            }));
-        }
     }
-    Ok(json_response(StatusCode::OK, &json!({ "turns": turns })))
+    said.sort_by_key(|(at, ..)| *at);
+    let turns = said.into_iter().enumerate().map(|(index, (at, role, content, run_id))| {
+        json!({
+            "turn_index": index,
+            "role": role,
+            "content": content,
+            "run_id": run_id,
+            "created_at": at.to_rfc3339_opts(SecondsFormat::Millis, true),
+        })
+    });
+    Ok(json_response(StatusCode::OK, &json!({ "turns": turns.collect::<Vec<_>>() })))
 }
 
 /// `DELETE /v1/agent/sessions/{id}`: with its runs; one in progress is cancelled first.
@@ -77,7 +97,7 @@ pub(super) async fn remove(
 }
 
 fn session_json(session: &ConversationRecord) -> Value {
-    let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
         "session_id": session.key.id,
         "title": session.title,
@@ -85,4 +105,11 @@ fn session_json(session: &ConversationRecord) -> Value {
         "last_active": time(session.updated_at),
         "turn_count": session.run_count,
     })
+}
+
+fn text_of(mut answer: Value) -> Option<String> {
+    match answer["text"].take() {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
 }

@@ -95,6 +95,26 @@ async fn the_session_goes_on() {
     assert!(messages.iter().any(|message| message.content.contains("It is kept.")), "{messages:?}");
 }
 
+/// What was not decided is not done any more once something else is asked.
+#[tokio::test]
+async fn a_question_instead_of_a_decision_leaves_the_call() {
+    let server = started().await;
+    let body = |question: &str| json!({ "question": question, "approvals": true, "session_id": "s-1" });
+    let run_id = run_id_of(&server.post(ASK, &body("Keep one"), Some("ann-tok")).await);
+    let thanked = server.post(ASK, &body("thanks"), Some("ann-tok")).await;
+    assert!(thanked.text.contains("You are welcome."), "{}", thanked.text);
+    assert!(collect_sse(&thanked.text)[0].data.get("continues").is_none(), "{}", thanked.text);
+    let messages = server.model.requests().last().unwrap().messages.clone();
+    assert!(messages.iter().any(|message| message.content.contains("asked something else")), "{messages:?}");
+    let path = format!("/v1/agent/runs/{run_id}/approvals");
+    let late = server.post(&path, &json!({ "approve": true }), Some("ann-tok")).await;
+    assert_eq!((late.status, late.header("x-querent-error-code")), (409, "already_resumed"), "{}", late.text);
+    assert!(server.get(&path, Some("ann-tok")).await.text.contains("abandoned"));
+    assert!(!exists(&server).await);
+    let items = server.get("/v1/conversations/s-1/items", Some("ann-tok")).await;
+    assert!(items.text.contains("\"thanks\""), "{}", items.text);
+}
+
 /// Without `approvals` nobody is asked, as ever.
 #[tokio::test]
 async fn a_client_that_cannot_ask_is_not_left_waiting() {

@@ -314,3 +314,69 @@ async fn a_decision_that_is_sent_twice_at_once_begins_one_response() {
         assert_eq!(reply.json()["id"], told[0].json()["id"], "{}", reply.text);
     }
 }
+
+/// As with OpenAI: what is added to a conversation is as good as what a request brings.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_that_are_added_to_a_conversation_count() {
+    let server = serve().await;
+    let add = async |conversation: &str, items: Value| {
+        let path = format!("/v1/conversations/{conversation}/items");
+        let added = server.post(&path, &json!({"items": items}), ANN).await;
+        assert_eq!(added.status, 200, "{}", added.text);
+    };
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()], "conversation": "c-5"})).await;
+    add("c-5", json!([output_of(&paused, 0, "sunny"), {"role": "user", "content": "be brief"}])).await;
+    respond(&server, json!({"input": "thanks", "conversation": "c-5"})).await;
+    let of_output = told(&server);
+    assert_eq!(roles(&of_output), [&CALLED[..], &[ChatRole::User; 2]].concat(), "{of_output:?}");
+    assert_eq!((of_output[3].content.as_str(), of_output[4].content.as_str()), ("sunny", "be brief"));
+
+    let paused = respond(&server, json!({"input": "create a table", "conversation": "c-6"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    add("c-6", json!([{"type": "mcp_approval_response", "approval_request_id": request, "approve": true}])).await;
+    respond(&server, json!({"input": "thanks", "conversation": "c-6"})).await;
+    let of_approval = told(&server);
+    assert_eq!(roles(&of_approval), [&CALLED[..], &[ChatRole::User]].concat(), "{of_approval:?}");
+    assert!(of_approval[3].content.contains("created"), "{of_approval:?}");
+}
+
+/// As with OpenAI, whose `input` may be missing where a conversation is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_added_to_a_conversation_is_asked_without_input() {
+    let server = serve().await;
+    let items = json!({"items": [{"role": "user", "content": "thanks"}]});
+    let conversation = server.post("/v1/conversations", &items, ANN).await.json()["id"].clone();
+    let answer = respond(&server, json!({"conversation": conversation})).await;
+    assert_eq!(answer["output_text"], "You are welcome.");
+    assert_eq!(roles(&told(&server)), [ChatRole::System, ChatRole::User]);
+    // It is listed once.
+    let id = conversation.as_str().unwrap();
+    let turns = server.get(&format!("/v1/agent/sessions/{id}/turns"), ANN).await.json();
+    let said: Vec<&Value> = turns["turns"].as_array().unwrap().iter().map(|turn| &turn["content"]).collect();
+    assert_eq!(said, ["thanks", "You are welcome."]);
+    for body in [json!({"conversation": conversation}), json!({"previous_response_id": answer["id"], "input": []})] {
+        let refused = server.post("/v1/responses", &body, ANN).await;
+        let code = &refused.json()["error"]["code"];
+        assert_eq!((refused.status, code), (400, &json!("missing_required_parameter")), "{}", refused.text);
+    }
+
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()], "conversation": "c-7"})).await;
+    let output = json!({"items": [output_of(&paused, 0, "sunny")]});
+    assert_eq!(server.post("/v1/conversations/c-7/items", &output, ANN).await.status, 200);
+    assert_eq!(respond(&server, json!({"conversation": "c-7"})).await["output_text"], "It is sunny.");
+    assert_eq!(roles(&told(&server)), CALLED);
+}
+
+/// It is a question like any other, in every protocol.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_instead_of_a_decision_is_listed() {
+    let server = serve().await;
+    respond(&server, json!({"input": "create a table", "conversation": "c-8"})).await;
+    respond(&server, json!({"input": "thanks", "conversation": "c-8"})).await;
+    let session = json!({"SessionId": "c-8"});
+    let listed = server.post("/agentengine/api/v1/ListSessionMessages", &session, ANN).await.json();
+    let messages = listed["Data"]["Messages"].as_array().unwrap();
+    let asked: Vec<&Value> =
+        messages.iter().filter(|message| message["Role"] == "user").map(|message| &message["Content"]).collect();
+    assert_eq!(asked, ["create a table", "thanks"], "{listed:#}");
+}

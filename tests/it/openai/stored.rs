@@ -296,3 +296,199 @@ async fn a_session_takes_what_is_new_of_a_whole_conversation() {
     let told = json!(server.model.requests().pop().unwrap().messages).to_string();
     assert!(!told.contains("how many pilots?") && told.contains("how many crews?"), "{told}");
 }
+
+/// As with OpenAI, where only the field `instructions` is of one response.
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_among_the_items_hold_for_what_continues_them() {
+    let server = serve().await;
+    let ask = async |path: &str, body: Value| {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        (reply, server.model.requests().pop().unwrap().messages[0].content.clone())
+    };
+    let begun = json!({ "instructions": "Only now.", "input": [
+        { "role": "developer", "content": "Answer in French." }, { "role": "user", "content": "how many?" },
+    ] });
+    let (first, told) = ask(RESPONSES, begun).await;
+    assert!(told.contains("Answer in French.") && told.contains("Only now."), "{told}");
+    let follow_up = json!({ "input": "and then?", "previous_response_id": first.json()["id"] });
+    let (second, told) = ask(RESPONSES, follow_up).await;
+    assert!(told.contains("Answer in French.") && !told.contains("Only now."), "{told}");
+    let said_again = json!({ "previous_response_id": second.json()["id"], "input": [
+        { "role": "system", "content": "Answer in French." }, { "role": "user", "content": "and now?" },
+    ] });
+    let (_, told) = ask(RESPONSES, said_again).await;
+    assert_eq!(told.matches("Answer in French.").count(), 1, "{told}");
+
+    let items = json!({ "items": [{ "type": "message", "role": "developer", "content": "Speak of carriers." }] });
+    let conversation = server.post("/v1/conversations", &items, ANN).await.json()["id"].clone();
+    for question in ["how many?", "and then?"] {
+        let (_, told) = ask(RESPONSES, json!({ "input": question, "conversation": conversation })).await;
+        assert!(told.contains("Speak of carriers."), "{told}");
+    }
+    let (_, told) = ask("/v1/agent/ask", json!({ "question": "and now?", "session_id": conversation })).await;
+    assert!(told.contains("Speak of carriers."), "{told}");
+    let path = format!("/v1/conversations/{}/items", conversation.as_str().unwrap());
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json();
+    assert_eq!(listed["data"][0]["role"], "developer", "{listed}");
+    let item = format!("{path}/{}", listed["data"][0]["id"].as_str().unwrap());
+    assert_eq!(server.send(server.http.delete(server.url(&item)), ANN).await.status, 200);
+    let (_, told) = ask(RESPONSES, json!({ "input": "how many?", "conversation": conversation })).await;
+    assert!(!told.contains("Speak of carriers."), "{told}");
+}
+
+/// What a client added to a conversation itself, and deleted from it, is so in every protocol's listing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn added_and_deleted_items_are_so_in_every_listing() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let post = async |path: &str, body: Value| -> Value {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        reply.json()
+    };
+    let action = async |name: &str, mut fields: Value| -> Value {
+        fields["SessionId"] = json!("conv_1");
+        post(&format!("/agentengine/api/v1/{name}"), fields).await["Data"].take()
+    };
+    let line = |role: &Value, text: &Value| format!("{}: {}", role.as_str().unwrap(), text.as_str().unwrap());
+    let turns = async || -> Vec<String> {
+        let turns = server.get("/v1/agent/sessions/conv_1/turns", ANN).await.json()["turns"].take();
+        turns.as_array().unwrap().iter().map(|turn| line(&turn["role"], &turn["content"])).collect()
+    };
+    let messages = async || -> Vec<String> {
+        let said = action("ListSessionMessages", json!({})).await["Messages"].take();
+        said.as_array().unwrap().iter().map(|message| line(&message["Role"], &message["Content"])).collect()
+    };
+
+    post(RESPONSES, json!({ "input": "how many?", "conversation": "conv_1" })).await;
+    let added = json!([
+        { "role": "developer", "content": "Be brief." },
+        { "role": "user", "content": [{ "type": "input_text", "text": "I am" }, { "type": "input_text", "text": "Ann." }] },
+        { "role": "assistant", "content": "Hello Ann." },
+        { "type": "function_call", "call_id": "call_1", "name": "weather", "arguments": "{\"city\":\"Rome\"}" },
+        { "type": "function_call_output", "call_id": "call_1", "output": "sunny" },
+    ]);
+    post(path, json!({ "items": added })).await;
+    post(RESPONSES, json!({ "input": "and then?", "conversation": "conv_1" })).await;
+    let all = [
+        "user: how many?",
+        "assistant: It is 42.",
+        "user: I am\n\nAnn.",
+        "assistant: Hello Ann.",
+        "user: and then?",
+        "assistant: It is 42.",
+    ];
+    assert_eq!(turns().await, all);
+    assert_eq!(messages().await, all);
+
+    let events = action("ListSessionEvents", json!({})).await["Events"].take();
+    let events = events.as_array().unwrap();
+    assert!(events.is_sorted_by(|later, earlier| later["SeqId"].as_u64() > earlier["SeqId"].as_u64()), "{events:#?}");
+    let of_call: Vec<&Value> = events.iter().filter(|event| event["Metadata"]["call_id"] == "call_1").collect();
+    let [returned, called] = of_call.as_slice() else { panic!("{events:#?}") };
+    assert_eq!((&called["EventType"], &called["Metadata"]["tool_name"]), (&json!("tool_call"), &json!("weather")));
+    assert_eq!(called["Metadata"]["tool_args"], json!({ "city": "Rome" }));
+    assert_eq!(returned["Metadata"]["tool_output"], json!({ "result": "sunny" }));
+
+    let beside = json!({ "IncludeToolEvents": true, "IncludeReasoning": true });
+    let answer = action("ListSessionMessages", beside).await["Messages"][1].take();
+    let call = &answer["ToolEvents"][0];
+    assert_eq!((&call["Name"], &call["Status"]), (&json!("run_sql"), &json!("completed")), "{answer:#}");
+    assert_eq!((&call["Result"]["rows"], answer.get("Reasoning")), (&json!([{ "n": 42 }]), None), "{answer:#}");
+
+    // A client that goes on from a place gets all that follows, however little a page has.
+    let said = action("ListSessionMessages", json!({})).await["Messages"].take();
+    let rest = action("ListSessionMessages", json!({ "AfterSeqId": said[1]["SeqId"], "Limit": 1 })).await;
+    assert_eq!((rest["Messages"].as_array().unwrap().len(), &rest["HasMore"]), (4, &json!(false)), "{rest}");
+
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json();
+    for text in ["how many?", "It is 42.", "Hello Ann."] {
+        let item = listed["data"].as_array().unwrap().iter().find(|item| item["content"][0]["text"] == text).unwrap();
+        let item = server.url(&format!("{path}/{}", item["id"].as_str().unwrap()));
+        assert_eq!(server.send(server.http.delete(item), ANN).await.status, 200, "{text}");
+    }
+    let left = ["user: I am\n\nAnn.", "user: and then?", "assistant: It is 42."];
+    assert_eq!(turns().await, left);
+    assert_eq!(messages().await, left);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_added_items_the_newest_are_read() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": "conv_1" }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    ask("how many?").await;
+    for first in (0..1_020).step_by(20) {
+        let items: Vec<Value> =
+            (first..first + 20).map(|number| json!({ "role": "user", "content": format!("note {number}") })).collect();
+        assert_eq!(server.post(path, &json!({ "items": items }), ANN).await.status, 200);
+    }
+    let newest = server.get(&format!("{path}?limit=1"), ANN).await.json();
+    assert_eq!(newest["data"][0]["content"][0]["text"], "note 1019", "{newest}");
+    ask("and then?").await;
+    let last = json!({ "items": [{ "role": "user", "content": "the last note" }] });
+    assert_eq!(server.post(path, &last, ANN).await.status, 200);
+    let told = ask("and now?").await;
+    assert!(told.contains("the last note"), "{told}");
+}
+
+/// What was taken out, or names what is not there any more, does not stop what follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_goes_on_after_its_items_and_files_are_deleted() {
+    let server = serve().await;
+    let path = "/v1/conversations/conv_1/items";
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": "conv_1" }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    let add = async |item: Value| -> String {
+        let added = server.post(path, &json!({ "items": [item] }), ANN).await;
+        assert_eq!(added.status, 200, "{}", added.text);
+        added.json()["data"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let delete = async |path: String| {
+        assert_eq!(server.send(server.http.delete(server.url(&path)), ANN).await.status, 200, "{path}");
+    };
+    ask("how many?").await;
+    let form = "--cut\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n--cut\r\n\
+        content-disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nold words\r\n--cut--\r\n";
+    let upload = server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut");
+    let file = server.send(upload.body(form), ANN).await.json()["id"].as_str().unwrap().to_owned();
+    let with_file = json!({ "role": "user", "content": [{ "type": "input_file", "file_id": file }] });
+    let read = add(with_file.clone()).await;
+    assert!(ask("and then?").await.contains("old words"));
+    add(with_file).await;
+    delete(format!("/v1/files/{file}")).await;
+    delete(format!("{path}/{read}")).await;
+    assert!(ask("and now?").await.contains("[A file that is not there any more]"));
+
+    // An equal message that was asked before stays.
+    let unread = add(json!({ "role": "user", "content": "how many?" })).await;
+    delete(format!("{path}/{unread}")).await;
+    assert!(ask("and later?").await.contains("how many?"));
+}
+
+/// Over whichever protocol it is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_called_by_its_first_question() {
+    let server = serve().await;
+    let made = server.post("/v1/conversations", &json!({}), ANN).await.json()["id"].clone();
+    for (path, body) in [
+        (RESPONSES, json!({ "input": "first of all", "conversation": made })),
+        (RESPONSES, json!({ "input": "and then?", "conversation": made })),
+        (RESPONSES, json!({ "input": [{ "role": "user", "content": "second of all" }], "conversation": "c-2" })),
+        (CHAT, asked("third of all", json!({ "session_id": "c-3" }))),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, 200, "{body}: {}", reply.text);
+    }
+    let listed = server.get("/v1/agent/sessions", ANN).await.json();
+    let titles: Vec<&Value> = listed["sessions"].as_array().unwrap().iter().map(|session| &session["title"]).collect();
+    assert_eq!(titles, ["third of all", "second of all", "first of all"]);
+}

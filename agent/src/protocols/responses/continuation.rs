@@ -4,30 +4,32 @@
 //! A decision is looked up by its own id, since clients resume in three ways: in a conversation, after a response, or
 //! with the whole history sent again.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use querent_catalog::{Catalog, CatalogError, ConversationKey, ItemRole, ItemScope, Principal, RunRecord, RunStatus};
+use querent_catalog::{
+    Catalog, CatalogError, ConversationKey, ItemRecord, ItemRole, ItemScope, PendingState, Principal, RunRecord,
+    RunStatus,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::call_outputs::check_outputs;
-use super::decisions::{Decided, DecidedCall};
-use super::items::PICTURES_OF_INSTRUCTIONS;
+use super::decisions::{Decided, DecidedCall, decision_of};
+use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::take_out;
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
 };
-use crate::attachments;
 use crate::conversation::{continue_conversation, events_of, messages_of};
 use crate::error::{AgentError, Result};
-use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
-use crate::request::{NO_RESULT, Protocol, ResumedCall, RunRequest};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall};
+use crate::request::{Protocol, ResumedCall, RunRequest};
 
-/// Items of a conversation that are read at most: those that the client itself added or took out.
-const MAX_ADDED_ITEMS: usize = 1_000;
+/// Items of a conversation that are read at most, the newest: those that the client itself added or took out.
+const MAX_ADDED_ITEMS: usize = 10_000;
 
 /// The run that a request leads to.
 pub enum Continued {
@@ -70,14 +72,15 @@ pub(crate) async fn continue_run(
     Continuation { catalog, who }.complete(request, items, conversation, previous_response_id).await
 }
 
-/// Lets `request` continue a conversation, with the items that its clients have added since its last run.
+/// Lets `request`, which asks something, continue a conversation, with the items that its clients have added since its last
+/// run. Calls that still wait are not executed any more.
 pub(crate) async fn join_conversation(
     catalog: &Catalog,
     who: &Principal,
     request: &mut RunRequest,
     key: ConversationKey,
 ) -> Result<()> {
-    Continuation { catalog, who }.join(request, key, None).await.map_err(|error| match error {
+    Continuation { catalog, who }.ask_in(request, key).await.map_err(|error| match error {
         ContinueError::Agent(error) => error,
         ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
     })
@@ -97,11 +100,16 @@ impl Continuation<'_> {
         conversation: Option<ConversationKey>,
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
-        let items = self.resolve_references(items).await?;
+        let mut items = self.resolve_references(items).await?;
         // Elsewhere the history has the server's own calls too; a run that broke off leaves some without a result.
         if matches!(request.protocol, Protocol::Responses | Protocol::Chat | Protocol::Messages) {
             check_outputs(&items)?;
         }
+        if let Some(key) = &conversation {
+            let decisions = self.added_decisions(key, &items).await?;
+            items.splice(..0, decisions);
+        }
+        let says_nothing = request.protocol == Protocol::Responses && items.is_empty();
         let previous = match previous_response_id {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
@@ -134,12 +142,13 @@ impl Continuation<'_> {
             }
             None => previous,
         };
+        let mut added = Vec::new();
         match (&base, conversation) {
             (base, Some(key)) => {
-                self.join(&mut request, key, base.as_ref()).await?;
+                added = self.join(&mut request, key, base.as_ref(), asked_text(&question_items)).await?;
             }
             (Some(base), None) => {
-                request.history = messages_of(base)?;
+                request.go_on_from(messages_of(base)?);
                 if request.history.is_empty() {
                     // A run that was not to be stored: the client has its history.
                     request.history = messages(&earlier, &self.stored_files(&earlier).await?).await?.said;
@@ -151,15 +160,28 @@ impl Continuation<'_> {
         }
         request.resume = self.resumed_calls(request.previous_run_id, resumed).await?;
         add_missing_calls(&mut request.history, &request.resume);
+        if request.resume.is_empty() && !says_nothing {
+            request.history.append(&mut added);
+        }
         let said_before =
             question_items.iter().take(last_decided.unwrap_or_default()).filter(|item| is_question(item)).count();
         let files = self.stored_files(&question_items).await?;
         let Messages { said, instructions } = messages(&question_items, &files).await?;
-        if !instructions.is_empty() {
+        if request.protocol == Protocol::Responses {
+            // Clients of the others send their instructions each time.
+            instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
+        } else if !instructions.is_empty() {
             let given = request.instructions.take().into_iter().chain(instructions);
             request.instructions = Some(given.collect::<Vec<_>>().join("\n\n"));
         }
         let mut said = said;
+        if says_nothing {
+            if added.iter().all(|message| message.role != ChatRole::User) {
+                let message = "`input` is missing, and nothing was asked in the conversation since its last response";
+                return Err(BadRequest::new("missing_required_parameter", "input", message).into());
+            }
+            said = std::mem::take(&mut added);
+        }
         if request.protocol == Protocol::Chat && names_conversation {
             leave_out_repeated(&request.history, &mut said);
         }
@@ -169,21 +191,37 @@ impl Continuation<'_> {
         if names_base && said_before > 0 && repeats_question(&request) {
             request.input.remove(0);
         }
+        // What was added behind calls follows their results.
+        request.input.splice(..0, added);
         request.history.extend(said);
         Ok(Continued::Start(Box::new(request)))
     }
 
-    /// Lets the run continue a conversation, with what the client itself has added to it.
-    /// It goes on from `base`, where that is a run of the conversation, else from its last one.
+    async fn ask_in(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
+        let question = request.question();
+        let added = self.join(request, key, None, &question).await?;
+        request.resume = self.resumed_calls(request.previous_run_id, Vec::new()).await?;
+        add_missing_calls(&mut request.history, &request.resume);
+        match request.resume.is_empty() {
+            true => request.history.extend(added),
+            // What was added behind calls follows their results.
+            false => drop(request.input.splice(..0, added)),
+        }
+        Ok(())
+    }
+
+    /// Lets the run continue a conversation, from `base`, where that is a run of the conversation, else from its last one.
+    /// Returns the messages that the client itself has added to it since.
     async fn join(
         &self,
         request: &mut RunRequest,
         key: ConversationKey,
         base: Option<&RunRecord>,
-    ) -> std::result::Result<(), ContinueError> {
-        continue_conversation(self.catalog, self.who, request, key.clone()).await?;
+        question: &str,
+    ) -> std::result::Result<Vec<ChatMessage>, ContinueError> {
+        continue_conversation(self.catalog, self.who, request, key.clone(), question).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
-            request.history = messages_of(base)?;
+            request.go_on_from(messages_of(base)?);
             request.previous_run_id = Some(base.run_id);
         }
         let since = match request.previous_run_id {
@@ -191,9 +229,37 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        take_out(&mut request.history, &messages(&removed, &self.stored_files(&removed).await?).await?.said);
-        request.history.extend(messages(&added, &self.stored_files(&added).await?).await?.said);
-        Ok(())
+        for removed_item in removed {
+            let item = std::slice::from_ref(&removed_item);
+            let gone = match messages(item, &self.remaining_files(item).await?).await {
+                Ok(gone) => gone,
+                // Its file cannot be read, which may be why it was taken out.
+                Err(ContinueError::Request(_) | ContinueError::Agent(AgentError::InvalidRequest { .. })) => continue,
+                Err(error) => return Err(error),
+            };
+            take_out(&mut request.history, &gone.said);
+            request.standing_instructions.retain(|known| !gone.instructions.contains(known));
+        }
+        let added = messages(&added, &self.remaining_files(&added).await?).await?;
+        added.instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
+        Ok(added.said)
+    }
+
+    /// Returns the decisions that the client has added to a conversation on calls of its last run that still wait, but for
+    /// those that the request itself decides.
+    async fn added_decisions(
+        &self,
+        key: &ConversationKey,
+        sent: &[InputItem],
+    ) -> std::result::Result<Vec<InputItem>, ContinueError> {
+        let last = self.catalog.runs().last_of_conversation(self.who, key).await?;
+        let Some(last) = last.filter(|last| last.status == RunStatus::Paused) else { return Ok(Vec::new()) };
+        let calls = self.catalog.pending_calls().of_run(self.who, last.run_id).await?;
+        let is_waiting = |id: &str| calls.iter().any(|call| call.call_id == id && call.state == PendingState::Waiting);
+        let is_sent = |id: &str| sent.iter().filter_map(decision_of).any(|(decided, _)| decided == id);
+        let mut added = self.changed_items(key, Some(last.started_at)).await?.added;
+        added.retain(|item| decision_of(item).is_some_and(|(id, _)| is_waiting(id) && !is_sent(id)));
+        Ok(added)
     }
 
     /// Returns the run of the response to continue.
@@ -268,9 +334,10 @@ impl Continuation<'_> {
     /// Returns the items that the client itself added to a conversation, and took out of it, since its last run.
     async fn changed_items(&self, key: &ConversationKey, since: Option<DateTime<Utc>>) -> Result<ChangedItems> {
         let scope = ItemScope::Conversation(key.clone());
-        let items = self.catalog.items().list(self.who, &scope, None, MAX_ADDED_ITEMS, true).await?;
+        let newest_first = self.catalog.items().list(self.who, &scope, None, MAX_ADDED_ITEMS, false).await?;
         let mut changed = ChangedItems::default();
-        for item in items.items.into_iter().filter(|item| since.is_none_or(|since| item.created_at > since)) {
+        let is_later = |item: &ItemRecord| since.is_none_or(|since| item.created_at > since);
+        for item in newest_first.items.into_iter().rev().filter(is_later) {
             let of_role = match item.role {
                 ItemRole::Added => &mut changed.added,
                 ItemRole::Removed => &mut changed.removed,
@@ -289,21 +356,39 @@ impl Continuation<'_> {
         items: &[InputItem],
     ) -> std::result::Result<HashMap<String, StoredFile>, ContinueError> {
         let mut files = HashMap::new();
-        for item in items {
-            let InputItem::Message { content, .. } = item else { continue };
-            for part in content {
-                let InputContent::FileId(file_id) = part else { continue };
-                let unknown = || {
-                    BadRequest::new("file_not_found", "input", format!("file with id `{file_id}` not found"))
-                        .with_status(404)
-                };
-                let file = self.catalog.files().get(self.who, file_id).await.map_err(|_| unknown())?;
-                let data = self.catalog.files().content(self.who, file_id).await.map_err(|_| unknown())?;
-                let stored = StoredFile { filename: file.filename, media_type: file.media_type, data: Arc::from(data) };
-                files.insert(file_id.clone(), stored);
+        for file_id in named_files(items) {
+            let unknown = || {
+                BadRequest::new("file_not_found", "input", format!("file with id `{file_id}` not found"))
+                    .with_status(404)
+            };
+            files.insert(file_id.to_owned(), self.stored_file(file_id).await?.ok_or_else(unknown)?);
+        }
+        Ok(files)
+    }
+
+    /// Reads those of the stored files that the items name which are still there.
+    async fn remaining_files(&self, items: &[InputItem]) -> Result<HashMap<String, StoredFile>> {
+        let mut files = HashMap::new();
+        for file_id in named_files(items) {
+            if let Some(file) = self.stored_file(file_id).await? {
+                files.insert(file_id.to_owned(), file);
             }
         }
         Ok(files)
+    }
+
+    async fn stored_file(&self, file_id: &str) -> Result<Option<StoredFile>> {
+        let file = match self.catalog.files().get(self.who, file_id).await {
+            Ok(file) => file,
+            Err(CatalogError::FileNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let data = match self.catalog.files().content(self.who, file_id).await {
+            Ok(data) => data,
+            Err(CatalogError::FileNotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(StoredFile { filename: file.filename, media_type: file.media_type, data: Arc::from(data) }))
     }
 }
 
@@ -312,142 +397,6 @@ impl Continuation<'_> {
 struct ChangedItems {
     added: Vec<InputItem>,
     removed: Vec<InputItem>,
-}
-
-/// A file that the catalog stores.
-struct StoredFile {
-    filename: String,
-    media_type: String,
-    data: Arc<[u8]>,
-}
-
-/// The items as messages for the model.
-struct Messages {
-    said: Vec<ChatMessage>,
-    instructions: Vec<String>,
-}
-
-async fn messages(
-    items: &[InputItem],
-    files: &HashMap<String, StoredFile>,
-) -> std::result::Result<Messages, ContinueError> {
-    let mut messages = Messages { said: Vec::new(), instructions: Vec::new() };
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    let mut unanswered: Vec<&str> = Vec::new();
-    let answered: HashSet<&str> = items
-        .iter()
-        .filter_map(|item| match item {
-            InputItem::FunctionCallOutput { call_id, .. } => Some(call_id.as_str()),
-            _ => None,
-        })
-        .collect();
-    let mut approvals: HashMap<&str, (&str, &str)> = HashMap::new();
-    let executed: HashSet<&str> = items
-        .iter()
-        .filter_map(|item| match item {
-            InputItem::McpCall { approval_request_id, .. } => approval_request_id.as_deref(),
-            _ => None,
-        })
-        .collect();
-    for item in items {
-        match item {
-            InputItem::Message { role: ChatRole::System, content } => {
-                messages.instructions.push(message(ChatRole::System, content, files).await?.content);
-            }
-            InputItem::Message { role, content } => {
-                if *role == ChatRole::User {
-                    for call_id in unanswered.drain(..) {
-                        let name = names.get(call_id).copied().unwrap_or_default();
-                        messages.said.push(ChatMessage::tool_result(name, Some(call_id.to_owned()), NO_RESULT));
-                    }
-                }
-                messages.said.push(message(*role, content, files).await?);
-            }
-            InputItem::FunctionCall { call_id, name, arguments } => {
-                names.insert(call_id, name);
-                if !answered.contains(call_id.as_str()) {
-                    unanswered.push(call_id);
-                }
-                messages.call(call_id, name, arguments);
-            }
-            InputItem::FunctionCallOutput { call_id, output } => {
-                if let Some(name) = names.get(call_id.as_str()) {
-                    messages.said.push(ChatMessage::tool_result(name, Some(call_id.clone()), output.as_str()));
-                }
-            }
-            InputItem::McpCall { id, name, arguments, output, .. } => {
-                messages.call(id, name, arguments);
-                let output = output.as_deref().unwrap_or("The result of this call is not known any more.");
-                messages.said.push(ChatMessage::tool_result(name, Some(id.clone()), output));
-            }
-            InputItem::ApprovalRequest { id, name, arguments } => {
-                approvals.insert(id, (name, arguments));
-            }
-            InputItem::ApprovalResponse { request_id, approve, .. } => {
-                // A call that was executed comes with its result.
-                if let Some((name, arguments)) = approvals.get(request_id.as_str())
-                    && !executed.contains(request_id.as_str())
-                {
-                    messages.call(request_id, name, arguments);
-                    let outcome = if *approve { "approved; its result is not known" } else { "denied by the user" };
-                    messages.said.push(ChatMessage::tool_result(name, Some(request_id.clone()), outcome));
-                }
-            }
-            InputItem::Reference { .. } | InputItem::Ignored => {}
-        }
-    }
-    Ok(messages)
-}
-
-impl Messages {
-    /// Adds a call. Consecutive calls belong to one message: their results come after all of them.
-    fn call(&mut self, id: &str, name: &str, arguments: &str) {
-        let call = ModelToolCall {
-            id: Some(id.to_owned()),
-            name: name.to_owned(),
-            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| Value::String(arguments.to_owned())),
-        };
-        match self.said.last_mut() {
-            Some(last) if last.role == ChatRole::Assistant => last.tool_calls.push(call),
-            _ => self.said.push(ChatMessage::assistant("", vec![call])),
-        }
-    }
-}
-
-async fn message(
-    role: ChatRole,
-    content: &[InputContent],
-    files: &HashMap<String, StoredFile>,
-) -> std::result::Result<ChatMessage, ContinueError> {
-    let mut paragraphs = Vec::new();
-    let mut images = Vec::new();
-    for part in content {
-        match part {
-            InputContent::Text(text) => paragraphs.push(text.clone()),
-            InputContent::Image(image) => images.push(image.clone()),
-            InputContent::ImageUrl(url) => paragraphs.push(format!("[Image at {url}; it was not fetched]")),
-            InputContent::FileUrl(url) => paragraphs.push(format!("[File at {url}; it was not fetched]")),
-            InputContent::File { filename, media_type, data } => {
-                let shown = attachments::shown_file(filename, media_type.as_deref(), data).await?;
-                paragraphs.push(shown.text);
-                images.extend(shown.pictures);
-            }
-            InputContent::FileId(file_id) => {
-                let Some(file) = files.get(file_id) else { continue };
-                if file.media_type.starts_with("image/") {
-                    images.push(ChatImage::from_bytes(&file.media_type, &file.data));
-                } else {
-                    let shown = attachments::shown_file(&file.filename, Some(&file.media_type), &file.data).await?;
-                    paragraphs.push(shown.text);
-                    images.extend(shown.pictures);
-                }
-            }
-        }
-    }
-    if role == ChatRole::System && !images.is_empty() {
-        return Err(BadRequest::invalid("input", PICTURES_OF_INSTRUCTIONS).into());
-    }
-    Ok(ChatMessage { images, ..ChatMessage::text(role, paragraphs.join("\n\n")) })
 }
 
 /// Returns the items without these decisions and the requests that they answer.
@@ -492,6 +441,19 @@ fn repeats_question(request: &RunRequest) -> bool {
     let asked = request.history.iter().rfind(|message| message.role == ChatRole::User);
     let first = request.input.first();
     asked.zip(first).is_some_and(|(asked, first)| asked.content.trim() == first.content.trim())
+}
+
+/// Returns the first words of the newest message of the asker.
+fn asked_text(items: &[InputItem]) -> &str {
+    let asked = items.iter().rev().find_map(|item| match item {
+        InputItem::Message { role: ChatRole::User, content } => Some(content),
+        _ => None,
+    });
+    let text = asked.into_iter().flatten().find_map(|part| match part {
+        InputContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    text.unwrap_or_default()
 }
 
 fn is_question(item: &InputItem) -> bool {

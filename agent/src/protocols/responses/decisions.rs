@@ -267,7 +267,7 @@ fn called_ids(items: &[InputItem]) -> HashSet<&str> {
 }
 
 /// Returns the id of the call that an item decides, and the decision.
-fn decision_of(item: &InputItem) -> Option<(&str, CallDecision)> {
+pub(super) fn decision_of(item: &InputItem) -> Option<(&str, CallDecision)> {
     match item {
         InputItem::ApprovalResponse { request_id, approve: true, reason } => {
             Some((request_id, CallDecision::Approved { reason: reason.clone() }))

@@ -500,6 +500,20 @@ pub fn listed_item(item: &Value) -> Value {
     listed
 }
 
+/// Returns who says a message, and its text, in which what is no text is mentioned; `None` for any other item.
+pub fn message_text(item: &Value) -> Option<(ChatRole, String)> {
+    if item["type"] != "message" {
+        return None;
+    }
+    match parse_items(&Value::Array(vec![item.clone()])).ok()?.pop()? {
+        InputItem::Message { role, content } => {
+            let texts: Vec<String> = content.into_iter().map(InputContent::into_text).collect();
+            Some((role, texts.join("\n\n")))
+        }
+        _ => None,
+    }
+}
+
 /// Returns what the id of an item begins with.
 pub fn id_prefix(item: &Value) -> &'static str {
     match item["type"].as_str().unwrap_or_default() {

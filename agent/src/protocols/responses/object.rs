@@ -1,6 +1,6 @@
 //! The response object, and the ids of responses and items: derived from the run's id, so that they need no table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
@@ -57,11 +57,7 @@ pub fn output_items(log: &[RunEvent]) -> Vec<Value> {
 
 /// Returns the items of a run's request, from its log: of one that came by another protocol, its question.
 pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
-    let started = log.iter().find_map(|event| match &event.kind {
-        EventKind::RunStarted(started) => Some(started),
-        _ => None,
-    });
-    let Some(started) = started else { return Vec::new() };
+    let Some(started) = log.iter().find_map(started_of) else { return Vec::new() };
     match &started.input {
         Value::Array(items) => items.clone(),
         _ if started.trigger == Trigger::New => {
@@ -70,6 +66,23 @@ pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
             vec![question]
         }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the question of a run as it is shown among what was said in its conversation. `None` where a decision began the
+/// run, where its question is an item that was added to the conversation and is shown there, and where its item was deleted.
+pub fn shown_question<'a>(log: &'a [RunEvent], deleted: &HashSet<String>) -> Option<&'a str> {
+    let started = log.iter().find_map(started_of)?;
+    let items = input_items(log);
+    let asked = items.iter().rev().find(|item| item["role"] == "user")?;
+    let is_there = asked["id"].as_str().is_none_or(|id| !deleted.contains(id));
+    (started.trigger == Trigger::New && is_there).then_some(started.question.as_str())
+}
+
+fn started_of(event: &RunEvent) -> Option<&RunStarted> {
+    match &event.kind {
+        EventKind::RunStarted(started) => Some(started),
+        _ => None,
     }
 }
 

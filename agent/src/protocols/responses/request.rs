@@ -146,16 +146,22 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let Value::Object(fields) = body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(body))));
     };
+    check_fields(fields, OpenAiRequest::Responses)?;
+    // What was added to a conversation may be all that is asked.
+    let continues = ["conversation", "session_id", "previous_response_id"]
+        .iter()
+        .any(|name| fields.get(*name).is_some_and(|value| !value.is_null()));
+    let nothing = json!([]);
     let input = match fields.get("input") {
+        None | Some(Value::Null) if continues => &nothing,
         None | Some(Value::Null) => {
             return Err(BadRequest::new("missing_required_parameter", "input", "`input` is missing"));
         }
         Some(input) => input,
     };
-    check_fields(fields, OpenAiRequest::Responses)?;
     let mut items = parse_items(input)?;
     ksadk::attach(fields, &mut items)?;
-    if items.is_empty() {
+    if items.is_empty() && !continues {
         return Err(BadRequest::invalid("input", "`input` is an empty list; say something"));
     }
     let raw_items = match input {

@@ -75,7 +75,7 @@ fn add_said(task: &RunTask, prover: &mut Prover) {
     });
     let said = messages.map(|message| message.content.as_str());
     let mut bytes = 0;
-    for text in outputs.chain(request.instructions.as_deref()).chain(said) {
+    for text in outputs.chain(request.all_instructions()).chain(said) {
         bytes += text.len();
         if bytes > MAX_SAID_BYTES {
             break;

@@ -12,7 +12,7 @@ use crate::prompt::{PromptParts, QuestionContext, find_context, first_turn};
 use crate::repair::TablesAtHand;
 use crate::request::RunRequest;
 use crate::run::RunTask;
-use crate::tokens::take_tokens;
+use crate::tokens::{estimate_tokens, take_tokens};
 
 /// Tokens of the prompt that a small model can use.
 const SMALL_PROMPT_TOKENS: usize = 900;
@@ -81,10 +81,11 @@ pub(super) async fn first_messages(
         pictures: input.iter().map(|message| message.images.len()).sum(),
     });
     let context_tokens = context_window(task, capabilities);
-    let application = application_instructions(&task.request, structured);
+    let most_tokens = context_tokens / INSTRUCTIONS_SHARE;
+    let application = application_instructions(&task.request, structured, most_tokens);
     if !application.is_empty() {
         system.content.push_str("\n\n");
-        system.content.push_str(&bounded(&application, context_tokens / INSTRUCTIONS_SHARE));
+        system.content.push_str(&bounded(&application, most_tokens));
     }
     let mut said = history.clone();
     said.extend(input.iter().cloned());
@@ -102,10 +103,21 @@ pub(super) async fn first_messages(
     FirstMessages { conversation, later, at_hand: TablesAtHand { tables, relationships }, margin, gaps }
 }
 
-fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
+/// Returns the application's instructions. Of those of the conversation the newest are told that fit into so many tokens.
+fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>, most_tokens: usize) -> String {
     let mut sections = Vec::new();
-    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
-        sections.push(format!("The application adds:\n{}", instructions.trim()));
+    let mut tokens = request.instructions.as_deref().map_or(0, estimate_tokens);
+    let fits = |text: &&String| {
+        tokens += estimate_tokens(text);
+        tokens <= most_tokens
+    };
+    let fitting = request.standing_instructions.iter().rev().take_while(fits).count().max(1);
+    let left_out = request.standing_instructions.len().saturating_sub(fitting);
+    let standing = request.standing_instructions.iter().skip(left_out).map(String::as_str);
+    let given = request.instructions.as_deref().into_iter().chain(standing);
+    let given: Vec<&str> = given.map(str::trim).filter(|text| !text.is_empty()).collect();
+    if !given.is_empty() {
+        sections.push(format!("The application adds:\n{}", given.join("\n\n")));
     }
     if let Some(structured) = structured {
         sections.push(format!(
@@ -122,4 +134,26 @@ fn bounded(text: &str, tokens: usize) -> String {
         return text.to_owned();
     }
     format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Protocol;
+
+    #[test]
+    fn the_newest_instructions_of_a_conversation_are_told() {
+        let mut request = RunRequest::new(Protocol::Responses, Vec::new());
+        request.instructions = Some("Be brief.".to_owned());
+        request.standing_instructions = (0..50).map(|number| format!("It is day {number} of the year.")).collect();
+        let told = application_instructions(&request, None, 100);
+        assert!(
+            told.contains("Be brief.") && told.contains("It is day 49") && !told.contains("It is day 0 "),
+            "{told}"
+        );
+        assert!(!told.contains("It is day 20 "), "{told}");
+        assert!(application_instructions(&request, None, 10_000).contains("It is day 0 "));
+        request.standing_instructions = vec!["A long one. ".repeat(100)];
+        assert!(application_instructions(&request, None, 100).contains("A long one."));
+    }
 }

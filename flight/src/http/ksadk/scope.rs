@@ -2,8 +2,8 @@
 
 use chrono::Utc;
 use querent_catalog::{
-    CatalogError, ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord,
-    PageRequest, Principal, RunRecord, RunStatus,
+    CatalogError, ConversationAccess, ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal,
+    RunRecord, RunStatus,
 };
 use uuid::Uuid;
 
@@ -38,11 +38,7 @@ pub(super) async fn open_session(
         ConversationAccess::Created(record) => Ok(record),
         ConversationAccess::Existing(record) => {
             check_scope(&record, agent_id, user_id)?;
-            if !record.title.is_empty() || title.is_empty() {
-                return Ok(record);
-            }
-            let change = ConversationChange { title: Some(title.to_owned()), ..ConversationChange::default() };
-            Ok(state.agent.catalog().conversations().update(principal, &record.key, &change).await?)
+            Ok(record)
         }
         ConversationAccess::Foreign => Err(in_use(&id)),
     }

@@ -3,7 +3,7 @@
 use axum::Extension;
 use axum::extract::Request;
 use axum::response::Response;
-use querent_agent::protocols::ksadk::{Action, SessionEventRenderer};
+use querent_agent::protocols::ksadk::{Action, SessionEventRenderer, ShownBeside, added_events, session_messages};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunRecord, RunStatus};
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
 use crate::error::ErrorCode;
 use crate::http::elsewhere::as_stored;
+use crate::http::item_changes::ItemChanges;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
@@ -199,40 +200,25 @@ fn without_checkpoints(action: &Action) -> Result<(), OpenAiError> {
     Err(OpenAiError::not_supported(ErrorCode::ActionNotSupported, message))
 }
 
-/// `ListSessionMessages`: the newest `Limit` before `BeforeSeqId`, oldest first.
+/// `ListSessionMessages`: the newest `Limit` before `BeforeSeqId`, oldest first; of a client that goes on from
+/// `AfterSeqId` all that follow, as KsADK's own server answers it.
 pub(in crate::http) async fn messages(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
     let (after, before) = places(&action)?;
-    let after = after.unwrap_or(0);
     let kinds = action.event_types()?;
     without_checkpoints(&action)?;
     let limit = count_of(&action, "Limit", 1, 200)?.unwrap_or(50);
-    let (events, running) = session_events(&state, &principal, &record, after).await?;
-    let said = events.iter().filter(|event| is_of_kind(event, &kinds)).filter_map(|event| {
-        let role = match event["EventType"].as_str()? {
-            "user_message" => "user",
-            "assistant_message" => "assistant",
-            _ => return None,
-        };
-        before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before)).then(|| {
-            json!({
-                "MessageId": event["EventId"],
-                "InvocationId": event["InvocationId"],
-                "Role": role,
-                "Content": event["Content"]["parts"][0]["text"],
-                "Timestamp": event["Timestamp"],
-                "StartSeqId": event["SeqId"],
-                "SeqId": event["SeqId"],
-            })
-        })
-    });
-    let said: Vec<Value> = said.collect();
-    let from = said.len().saturating_sub(limit);
+    let (events, running) = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
+    let events: Vec<Value> = events.into_iter().filter(|event| is_of_kind(event, &kinds)).collect();
+    let beside = ShownBeside { reasoning: action.flag("IncludeReasoning")?, tools: action.flag("IncludeToolEvents")? };
+    let mut said = session_messages(&events, beside);
+    said.retain(|message| before.is_none_or(|before| number_of(message) < before));
+    let from = if after.is_some() { 0 } else { said.len().saturating_sub(limit) };
     let has_more = from > 0;
     let shown: Vec<Value> = said.into_iter().skip(from).collect();
-    let latest = shown.last().map_or(json!(after), |message| message["SeqId"].clone());
+    let latest = shown.last().map_or(json!(after.unwrap_or(0)), |message| message["SeqId"].clone());
     let next = shown.first().filter(|_| has_more).map(|message| message["StartSeqId"].clone());
     let data = json!({
         "SessionId": record.key.id,
@@ -273,24 +259,44 @@ pub(in crate::http) async fn upload(
     Ok(envelope(&request_id, "UploadFile", &data))
 }
 
-/// Returns the events of a session's runs after the `after`th, in order, and the run that is in progress.
+/// Returns the events of a session after the `after`th, in order, of its runs and of what clients added to its
+/// conversation, and the run that is in progress.
 async fn session_events(
     state: &AppState,
     principal: &Principal,
     record: &ConversationRecord,
     after: u64,
 ) -> Result<(Vec<Value>, Option<RunRecord>), OpenAiError> {
-    let (mut shown, mut running) = (Vec::new(), None);
+    let changed = ItemChanges::of_conversation(state.agent.catalog(), principal, &record.key).await?;
+    let mut running = None;
+    // What was added, and what a run showed, with when it was: of the catalog's clock, whichever server's run it is.
+    let mut shown = Vec::new();
+    let (mut millisecond, mut nth) = (None, 0);
+    for (at, item) in &changed.added {
+        // Those that were added together are numbered one after the other.
+        nth = if millisecond == Some(at.timestamp_millis()) { nth + 1 } else { 0 };
+        millisecond = Some(at.timestamp_millis());
+        let mut events = added_events(&record.key.id, record.created_at, (*at, nth), item);
+        events.retain(|event| number_of(event) > after);
+        shown.push((*at, events));
+    }
     for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
-        let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after);
-        shown.extend(querent_agent::events_of(&run)?.iter().flat_map(|event| renderer.render(event)));
+        let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after)
+            .without(changed.deleted.clone());
+        let log = querent_agent::events_of(&run)?;
+        shown.push((run.started_at, log.iter().flat_map(|event| renderer.render(event)).collect()));
         if run.status == RunStatus::Running {
             running = Some(run);
         }
     }
-    Ok((shown, running))
+    shown.sort_by_key(|(at, _)| *at);
+    Ok((shown.into_iter().flat_map(|(_, events)| events).collect(), running))
+}
+
+fn number_of(event: &Value) -> u64 {
+    event["SeqId"].as_u64().unwrap_or_default()
 }
 
 fn summary_json(record: &ConversationRecord) -> Value {

@@ -1,7 +1,5 @@
 //! `/v1/conversations`: conversations and their items, from runs or added by the client.
 
-use std::collections::HashSet;
-
 use axum::extract::Path;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -12,7 +10,7 @@ use querent_agent::protocols::responses::{
 };
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
-    ItemScope, Principal,
+    Principal,
 };
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -22,12 +20,13 @@ use super::error::OpenAiError;
 use super::fields::{OpenAiParams, new_metadata, object_fields};
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
+use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
-/// The most runs, and the most added items, of one conversation that a listing reads.
-const MAX_READ: usize = 1_000;
+/// The most runs of one conversation that a listing reads.
+const MAX_RUNS: usize = 1_000;
 /// The most items that one request may add.
 const MAX_ADDED: usize = 20;
 /// The longest id that an item keeps.
@@ -139,14 +138,20 @@ pub(in crate::http) async fn remove_item(
     let Some(item) = items.into_iter().find(|item| item["id"] == item_id.as_str()) else {
         return Err(unknown_item(&item_id));
     };
-    let removed = ItemRecord {
-        item_id: format!("removed_{}", Uuid::now_v7().simple()),
-        role: ItemRole::Removed,
-        item_json: item.to_string(),
-        ..added_record(&record.subject, &record.key, catalog.now().await?)
-    };
-    catalog.items().insert(&[removed]).await?;
     // One that the client added; those of runs are in their logs.
+    let added = catalog.items().get(&principal, std::slice::from_ref(&item_id)).await?.into_iter().flatten().next();
+    let last = catalog.runs().last_of_conversation(&principal, &record.key).await?;
+    // What no run has read leaves nothing to take out: an equal message that was said before stays.
+    let is_unread = added.is_some_and(|added| last.is_none_or(|last| added.created_at > last.started_at));
+    if !is_unread {
+        let removed = ItemRecord {
+            item_id: format!("removed_{}", Uuid::now_v7().simple()),
+            role: ItemRole::Removed,
+            item_json: item.to_string(),
+            ..added_record(&record.subject, &record.key, catalog.now().await?)
+        };
+        catalog.items().insert(&[removed]).await?;
+    }
     catalog.items().delete(&principal, &item_id).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
@@ -225,21 +230,11 @@ fn with_id(mut item: Value, keeps_id: bool) -> (String, Value) {
 /// Returns all items, from runs and from the client, in order.
 async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
     let catalog = state.agent.catalog();
-    let scope = ItemScope::Conversation(key.clone());
-    let stored = catalog.items().list(principal, &scope, None, MAX_READ, true).await?;
-    let mut items = Vec::new();
-    let mut removed = HashSet::new();
-    for record in stored.items {
-        let Ok(item) = serde_json::from_str::<Value>(&record.item_json) else { continue };
-        match record.role {
-            ItemRole::Removed => removed.extend(item["id"].as_str().map(str::to_owned)),
-            ItemRole::Input | ItemRole::Output | ItemRole::Added => items.push((record.created_at, item)),
-        }
-    }
-    let is_there = |item: &Value| item["id"].as_str().is_none_or(|id| !removed.contains(id));
-    for run in catalog.runs().of_conversation(principal, key, MAX_READ).await? {
+    let mut changed = ItemChanges::of_conversation(catalog, principal, key).await?;
+    let mut items = std::mem::take(&mut changed.added);
+    for run in catalog.runs().of_conversation(principal, key, MAX_RUNS).await? {
         let log = events_of(&run)?;
-        let of_run = input_items(&log).into_iter().chain(output_items(&log)).filter(&is_there);
+        let of_run = input_items(&log).into_iter().chain(output_items(&log)).filter(|item| changed.has(item));
         items.extend(of_run.map(|item| (run.started_at, item)));
     }
     items.sort_by_key(|(at, _)| *at);

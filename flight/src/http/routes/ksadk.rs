@@ -72,8 +72,8 @@ const OF_MESSAGES: &[Media] = &[Media::json(&[
     LIMIT,
     EVENT_TYPES,
     CHECKPOINTS,
-    Field::new("IncludeReasoning", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the thinking"),
-    Field::new("IncludeToolEvents", FieldKind::Flag, "it has no effect: `ListSessionEvents` has the calls"),
+    Field::new("IncludeReasoning", FieldKind::Flag, "the thinking that led to an answer"),
+    Field::new("IncludeToolEvents", FieldKind::Flag, "the calls that led to an answer, with their results"),
     Field::new("IncludeAttachments", FieldKind::Flag, "it has no effect: messages are text"),
     Field::text("CursorSource", "it has no effect: there is one"),
 ])];
