@@ -310,7 +310,7 @@ fn times_are_computed_in_ticks() {
 fn choices_and_numbers() {
     all(&[
         (call("iff", &[null(KqlType::Bool), text("t"), text("f")]), "f"),
-        (call("case", &[bool(false), int(1), bool(true), real(2.5), long(3)]), "2.5"),
+        (call("case", &[bool(false), int(1), bool(true), long(2), long(3)]), "2"),
         (call("coalesce", &[null(KqlType::Int), long(-1)]), "-1"),
         (call("coalesce", &[text(""), text("fb")]), "fb"),
         (call("isnull", &[text("")]), "False"),
