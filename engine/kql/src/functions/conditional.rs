@@ -64,8 +64,7 @@ fn single_type(types: &[KqlType]) -> Option<KqlType> {
 
 fn unlike_values(values: &[KqlType]) -> String {
     let names: Vec<&str> = values.iter().map(|kql_type| kql_type.name()).collect();
-    let numbers = [KqlType::Int, KqlType::Long, KqlType::Real, KqlType::Decimal];
-    let advice = if values.iter().all(|kql_type| numbers.contains(kql_type)) { "; toreal() makes one real" } else { "" };
+    let advice = if values.iter().all(|kql_type| kql_type.is_numeric()) { "; toreal() makes one real" } else { "" };
     format!("the values must be of one type, not {}{advice}", names.join(" and "))
 }
 
