@@ -156,7 +156,9 @@ impl<'a> Binder<'a> {
         let sum = datafusion::functions_aggregate::expr_fn::sum(weight.expr).alias(field.clone());
         let outputs = vec![(weight_name, Typed::new(super::field_column(&field), kql_type))];
         let grouped = self.grouped(input, vec![(name, value)], vec![sum], outputs)?;
-        let mut order = vec![super::field_column(&field).sort(false, false)];
+        let mut order = Vec::new();
+        let sum = Typed::new(super::field_column(&field), kql_type);
+        let grouped = self.push_sort_keys(grouped, sum, false, false, &mut order)?;
         order.extend(grouped.columns.first().map(|value| value.typed().expr.sort(false, false)));
         let plan = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
@@ -200,13 +202,16 @@ impl<'a> Binder<'a> {
                 return invalid(level.span, "expected an aggregate");
             };
             let ascending = level.by.direction == Some(SortDirection::Ascending);
-            let here = [aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)];
+            let (key, aggregate) = (key.expr(), aggregate.typed());
             let above: Vec<PlanExpr> = below.columns.iter().step_by(2).take(keys.len() - 1).map(Column::expr).collect();
             kept.push(match &level.count {
                 Some(count) => {
                     let rows = self.row_count(count, environment)?;
+                    let mut order = Vec::with_capacity(3);
+                    let below = self.push_sort_keys(below, aggregate, ascending, ascending, &mut order)?;
+                    order.push(key.sort(false, false));
                     let groups = Some(Groups { keys: above, carried: Vec::new() });
-                    let first = self.first_of_groups(Relation { groups, order: here.to_vec(), ..below }, rows)?;
+                    let first = self.first_of_groups(Relation { groups, order, ..below }, rows)?;
                     Relation { groups: None, order: Vec::new(), ..first }
                 }
                 None => below,
@@ -219,13 +224,15 @@ impl<'a> Binder<'a> {
                 rest.push(self.left_out(&input, levels, &keys, &kept, depth, environment)?);
             }
         }
-        let all =
+        let mut all =
             if rest.is_empty() { chosen } else { self.united(std::iter::once(chosen).chain(rest).collect(), &[])? };
         let mut order: Vec<SortExpr> = Vec::with_capacity(all.columns.len());
-        for (pair, level) in all.columns.chunks(2).zip(levels) {
+        let columns = all.columns.clone();
+        for (pair, level) in columns.chunks(2).zip(levels) {
             let ascending = level.by.direction == Some(SortDirection::Ascending);
             if let [key, aggregate] = pair {
-                order.extend([aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)]);
+                all = self.push_sort_keys(all, aggregate.typed(), ascending, ascending, &mut order)?;
+                order.push(key.expr().sort(false, false));
             }
         }
         let plan = LogicalPlanBuilder::from(all.plan.clone()).sort(order.clone())?.build()?;
