@@ -217,6 +217,11 @@ impl<'a> Binder<'a> {
             _ => Some(self.bounds(input, on)?),
         };
         let low = match (from, &bounds) {
+            // `in range(...)` has the bins of bin(): its start need not be the first one's.
+            (Some(from), _) if includes_end => {
+                let from = self.known(from, kql_type, environment)?;
+                self.aligned(from, &step)
+            }
             (Some(from), _) => self.known(from, kql_type, environment)?,
             (None, Some((low, _))) => self.aligned(low.clone(), &step),
             (None, None) => return invalid(span, "expected a start"),
