@@ -9,7 +9,7 @@ use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of, plain_key};
 use crate::aggregates::{self, AggregateOutput};
-use crate::ast::{Expr, NamedExpr, Names, SortDirection, SortKey, TopLevel};
+use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{
     Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, null_of, too_many_names,
     unique_name,
