@@ -90,6 +90,10 @@ impl<'a> Binder<'a> {
         let rows = self.row_count(count, environment)?;
         let (input, field) = self.with_field(input, "random", random().call(Vec::new()))?;
         let by = vec![field_column(&field).sort(true, true)];
+        if input.groups.is_some() {
+            let first = self.first_of_groups(Relation { order: by, ..input }, rows)?;
+            return Ok(Relation { order: Vec::new(), is_serialized: false, ..first });
+        }
         let plan = LogicalPlanBuilder::from(input.plan.clone()).sort(by)?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order: Vec::new(), is_serialized: false, ..input }.over(plan))
     }

@@ -160,6 +160,10 @@ impl<'a> Binder<'a> {
         let sum = Typed::new(super::field_column(&field), kql_type);
         let grouped = self.push_sort_keys(grouped, sum, false, false, &mut order)?;
         order.extend(grouped.columns.first().map(|value| value.typed().expr.sort(false, false)));
+        if grouped.groups.is_some() {
+            let first = self.first_of_groups(Relation { order, ..grouped }, rows)?;
+            return Ok(Relation { is_serialized: true, ..first });
+        }
         let plan = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
     }
