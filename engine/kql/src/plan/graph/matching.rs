@@ -61,7 +61,8 @@ impl<'a> Binder<'a> {
             Some("all") => true,
             Some(_) => return invalid(operator.span, "`output` is `any` or `all`"),
         };
-        let (mut pattern, scope) = self.graph_pattern(written, &graph, Cycles::UniqueEdges, environment)?;
+        // A path has no node twice.
+        let (mut pattern, scope) = self.graph_pattern(written, &graph, Cycles::None, environment)?;
         let rest = self.graph_conditions(written, &graph, &scope, &mut pattern, environment)?;
         let ([PatternEdge { left: 0, right: 1, range: Some((low, high)), .. }], [_, _]) =
             (pattern.edges.as_slice(), pattern.nodes.as_slice())
