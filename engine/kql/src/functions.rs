@@ -63,6 +63,7 @@ pub(crate) use dynamic::{NUMBER_ONLY, TEXT_ONLY, TRUTH_ONLY, path_steps};
 pub(crate) use encoding::hash_string;
 pub(crate) use multi_column::{BoundMultiColumn, part_of};
 pub(crate) use operators::ScalarOperator;
+pub(crate) use regular_expressions::compile_pattern;
 pub(crate) use written::WrittenFunction;
 
 /// The names of all functions that Kusto has.

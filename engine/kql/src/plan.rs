@@ -36,7 +36,7 @@ use std::collections::HashSet;
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use crate::ast::{Name, Operator, OperatorKind, Property};
-use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid};
+use crate::bind::{BindError, BindErrorCode, Binder, Environment, Result, invalid, not_supported};
 use crate::span::Span;
 pub(crate) use columns::matches_wildcard;
 pub(crate) use evaluate::plugins;
@@ -170,6 +170,9 @@ impl<'a> Binder<'a> {
         );
         if input.graph.is_some() && !takes_graph {
             return invalid(span, "this operator needs a table before it, not a graph");
+        }
+        if input.groups.is_some() && partition::ignores_groups(&operator.kind) {
+            return not_supported(span, "this operator on the rows of each element apart");
         }
         match &operator.kind {
             OperatorKind::As(name) => Ok(Relation { name: Some(name.text.clone()), ..input }),

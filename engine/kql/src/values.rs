@@ -113,7 +113,7 @@ pub(crate) fn parse_int(text: &str) -> Option<i32> {
     parse_long(text).and_then(|long| i32::try_from(long).ok())
 }
 
-/// Reads a number, `NaN`, `nan`, `inf` or `Infinity`, or what [`parse_long`] reads.
+/// Reads a decimal number, `NaN`, `nan`, `inf` or `Infinity`.
 pub(crate) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim();
     let unsigned = text.trim_start_matches(['+', '-']);
@@ -121,7 +121,7 @@ pub(crate) fn parse_real(text: &str) -> Option<f64> {
     if is_word && !matches!(unsigned, "nan" | "NaN" | "inf" | "Inf" | "infinity" | "Infinity") {
         return None;
     }
-    text.parse().ok().or_else(|| parse_long(text).map(|long| long as f64))
+    text.parse().ok()
 }
 
 /// Returns a guid as 36 lowercase characters. It is read from the first 32 digits, wherever hyphens are between them;

@@ -3,9 +3,9 @@
 
 use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
-use regex::Regex;
 
 use super::{Binder, Result, Typed, constant_of, invalid, text_of};
+use crate::functions::compile_pattern;
 use crate::span::Span;
 use crate::types::KqlType;
 
@@ -87,7 +87,7 @@ impl Binder<'_> {
     pub(super) fn check_groups(&mut self, function: &str, pattern: &Typed, span: Span) -> Result<()> {
         let pattern = constant_of(&pattern.expr)?;
         let text = text_of(pattern.as_ref()).filter(|text| text.len() <= MAX_CHECKED_PATTERN);
-        let Some(Ok(regex)) = text.map(Regex::new) else { return Ok(()) };
+        let Some(Ok(regex)) = text.map(compile_pattern) else { return Ok(()) };
         // The first one is the whole match.
         if (2..=MAX_GROUPS + 1).contains(&regex.captures_len()) {
             return Ok(());

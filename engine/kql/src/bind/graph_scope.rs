@@ -1,7 +1,7 @@
 //! What expressions of `graph-match` name: the nodes and edges of a pattern, their properties, and functions of them.
 //! Each value that an expression needs of a match becomes a field of a row, which the operator fills.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 
@@ -55,6 +55,8 @@ pub(crate) struct GraphScope {
     pub(crate) node_columns: Vec<Column>,
     pub(crate) edge_columns: Vec<Column>,
     pub(crate) needed: RefCell<Vec<NeededValue>>,
+    /// Whether the condition is bound, in which a property of several edges is not one value.
+    pub(crate) in_condition: Cell<bool>,
 }
 
 impl GraphScope {
@@ -87,6 +89,9 @@ impl<'a> Binder<'a> {
         graph: &GraphScope,
     ) -> Result<Typed> {
         let columns = match variable {
+            GraphVariable::Path(_) if graph.in_condition.get() => {
+                return invalid(span, "a condition on several edges in a row is `all(...)` or `any(...)` of them");
+            }
             GraphVariable::Node(_) => &graph.node_columns,
             GraphVariable::Edge(_) | GraphVariable::Path(_) => &graph.edge_columns,
         };

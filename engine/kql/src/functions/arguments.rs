@@ -15,10 +15,11 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal256Type, Float64Type, Int64Type, i256};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::Value;
 
 use super::conversion;
+use super::regular_expressions::compile_pattern;
 use crate::ExecutionError;
 use crate::interrupt::{LoopTurns, check_interrupt, is_interrupted};
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
@@ -26,10 +27,6 @@ use crate::values;
 
 /// The most bytes of strings that one call may return.
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// The most bytes of a compiled pattern.
-const MAX_PATTERN_BYTES: usize = 4 << 20;
-/// The longest text that is parsed as a pattern: parsing makes some hundred bytes of every character.
-const MAX_PATTERN_TEXT: usize = 256 << 10;
 /// The most compiled patterns kept when they come from a column.
 const MAX_PATTERNS: usize = 64;
 /// The bytes of a row's arguments, or of its text, from which on it may be much work.
@@ -424,11 +421,7 @@ impl RegexCache {
         if let Some(regex) = self.0.get(pattern) {
             return Ok(Arc::clone(regex));
         }
-        if pattern.len() > MAX_PATTERN_TEXT {
-            return Err(arguments.error(&format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern")));
-        }
-        let compiled = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
-        let regex = Arc::new(compiled.map_err(|error| arguments.error(&format!("not a regular expression: {error}")))?);
+        let regex = Arc::new(compile_pattern(pattern).map_err(|message| arguments.error(&message))?);
         if self.0.len() >= MAX_PATTERNS {
             self.0.clear();
         }

@@ -25,11 +25,12 @@ pub(super) enum Domain {
     Content,
 }
 
-/// Returns how operands of these types are compared, or `None` if they cannot be.
+/// Returns how operands of these types are compared, or `None` if they cannot be. Of two dynamic values nothing says which
+/// comparison is meant: Kusto asks for a conversion of one of them.
 pub(super) fn domain(left: KqlType, right: KqlType) -> Option<Domain> {
     use KqlType::{Bool, DateTime, Decimal, Dynamic, Guid, Int, Long, Real, String, TimeSpan};
     let domain = match (left, right) {
-        (Dynamic, Dynamic) => Domain::Content,
+        (Dynamic, Dynamic) => return None,
         // Strings in a dynamic value have to be parsed as times.
         (Dynamic, DateTime) | (DateTime, Dynamic) => Domain::Typed(DateTime),
         (Dynamic, TimeSpan) | (TimeSpan, Dynamic) => Domain::Typed(TimeSpan),
@@ -65,7 +66,7 @@ pub(super) fn equality_domain(left: KqlType, right: KqlType) -> Option<Domain> {
 pub(super) fn has_order(left: KqlType, right: KqlType) -> bool {
     use KqlType::{Bool, DateTime, Dynamic, TimeSpan};
     match (left, right) {
-        (DateTime, DateTime) | (TimeSpan, TimeSpan) | (Dynamic, Dynamic) => true,
+        (DateTime, DateTime) | (TimeSpan, TimeSpan) => true,
         (Dynamic, other) | (other, Dynamic) => other.is_numeric() || matches!(other, DateTime | TimeSpan),
         (left, right) => [left, right].iter().all(|side| *side == Bool || side.is_numeric()),
     }

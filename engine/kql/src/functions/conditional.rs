@@ -8,7 +8,7 @@ use arrow::compute::kernels::zip::zip;
 use datafusion::error::Result;
 
 use super::arguments::FunctionArguments;
-use super::signature::{FunctionEntry, Returns, common_type, entry};
+use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::KqlType;
 use crate::values;
 
@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("iff", "bxx", Returns::By(choice_type), choose),
     entry("iif", "bxx", Returns::By(choice_type), choose),
     entry("case", "bxx*", Returns::By(choice_type), choose),
-    entry("coalesce", "xx*", Returns::Common, coalesce),
+    entry("coalesce", "xx*", Returns::By(coalesced_type), coalesce),
     entry("isnull", "x", Returns::Is(KqlType::Bool), is_null),
     entry("isnotnull", "x", Returns::Is(KqlType::Bool), is_not_null),
     entry("notnull", "x", Returns::Is(KqlType::Bool), is_not_null),
@@ -35,17 +35,37 @@ fn choice_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
         return Err(format!("a condition must be bool, not {}", other.name()));
     }
     let values: Vec<KqlType> = types.iter().skip(1).step_by(2).chain(types.last()).copied().collect();
-    chosen_type(&values).ok_or_else(|| {
-        let names: Vec<&str> = values.iter().map(|kql_type| kql_type.name()).collect();
-        format!("the values must be of one type, not {}", names.join(" and "))
+    // Dynamic values become what the others are, where those are of one type.
+    let scalars: Vec<KqlType> = values.iter().copied().filter(|kql_type| *kql_type != KqlType::Dynamic).collect();
+    match single_type(&scalars) {
+        Some(single) => Ok(single),
+        None if scalars.len() < values.len() => Ok(KqlType::Dynamic),
+        None => Err(unlike_values(&values)),
+    }
+}
+
+/// Among dynamic values the others are dynamic, too.
+fn coalesced_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    if types.contains(&KqlType::Dynamic) {
+        return Ok(KqlType::Dynamic);
+    }
+    single_type(types).ok_or_else(|| unlike_values(types))
+}
+
+/// Returns the one type that all these are. Kusto takes int and long for one (a long), and no other two numbers: a long
+/// beside a real is an error of the query (SEM0525).
+fn single_type(types: &[KqlType]) -> Option<KqlType> {
+    let (first, rest) = types.split_first()?;
+    rest.iter().try_fold(*first, |single, next| match (single, *next) {
+        (KqlType::Int, KqlType::Long) | (KqlType::Long, KqlType::Int) => Some(KqlType::Long),
+        (left, right) => (left == right).then_some(left),
     })
 }
 
-/// Returns the type of one of several values. Dynamic ones become what the others are, where those are of one type.
-fn chosen_type(values: &[KqlType]) -> Option<KqlType> {
-    let scalars: Vec<KqlType> = values.iter().copied().filter(|kql_type| *kql_type != KqlType::Dynamic).collect();
-    let common = common_type(&scalars);
-    if scalars.len() == values.len() { common } else { common.or(Some(KqlType::Dynamic)) }
+fn unlike_values(values: &[KqlType]) -> String {
+    let names: Vec<&str> = values.iter().map(|kql_type| kql_type.name()).collect();
+    let advice = if values.iter().all(|kql_type| kql_type.is_numeric()) { "; toreal() makes one real" } else { "" };
+    format!("the values must be of one type, not {}{advice}", names.join(" and "))
 }
 
 fn is_condition(kql_type: KqlType) -> bool {

@@ -1,15 +1,20 @@
-//! Functions of regular expressions. A literal pattern is compiled once a batch, and the size of a compiled pattern is
-//! bounded.
+//! Functions of regular expressions. A literal pattern is compiled once a batch, and every pattern of a query within the
+//! bounds of `compile_pattern`.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
-use regex::Captures;
+use regex::{Captures, Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::arguments::{FunctionArguments, RegexCache};
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
+
+/// The most bytes of a compiled pattern.
+const MAX_PATTERN_BYTES: usize = 4 << 20;
+/// The longest text that is parsed as a pattern: parsing makes some hundred bytes of every character.
+const MAX_PATTERN_TEXT: usize = 256 << 10;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);
@@ -27,6 +32,15 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("trim_end", "ww", STRING, trim_end),
     entry("regex_quote", "s", STRING, regex_quote),
 ];
+
+/// Compiles a pattern of a query; returns what is wrong with one that is none, or is too large.
+pub(crate) fn compile_pattern(pattern: &str) -> std::result::Result<Regex, String> {
+    if pattern.len() > MAX_PATTERN_TEXT {
+        return Err(format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern"));
+    }
+    let compiled = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
+    compiled.map_err(|error| format!("not a regular expression: {error}"))
+}
 
 /// `text matches regex pattern`.
 pub(super) fn is_match(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -258,4 +272,17 @@ fn regex_quote(arguments: &FunctionArguments) -> Result<ArrayRef> {
         text.push_str(&regex::escape(strings.get(row)));
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compile_pattern;
+
+    #[test]
+    fn patterns_are_bounded() {
+        assert!(compile_pattern(r"(\d{4})-(\d{2})").is_ok());
+        assert!(compile_pattern("(").is_err());
+        assert!(compile_pattern("(((a{1,100}){1,100}){1,100})").is_err(), "what it is compiled to is too large");
+        assert!(compile_pattern(&"a".repeat(300 << 10)).is_err(), "its text is too long");
+    }
 }

@@ -78,7 +78,8 @@ fn strcat_delim(arguments: &FunctionArguments) -> Result<ArrayRef> {
 fn strcat_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (arrays, delimiter) = (arguments.dynamics(0)?, arguments.strings(1)?);
     arguments.make_strings(|row, text| {
-        let elements = arrays.elements(row).unwrap_or_default();
+        // What is no array is one element.
+        let elements = arrays.elements(row).unwrap_or_else(|| vec![arrays.get(row).into_owned()]);
         arguments.bounded(elements.len().saturating_mul(delimiter.get(row).len()))?;
         let parts: Vec<String> = elements.iter().map(values::value_to_string).collect();
         text.push_str(&parts.join(delimiter.get(row)));

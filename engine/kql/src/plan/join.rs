@@ -244,8 +244,12 @@ impl<'a> Binder<'a> {
             )?
         };
         let plan = plan.build()?;
+        // Each row on the left stays in its group; those of the right are in none.
+        let groups = if kind.pads_left() { None } else { left.groups.clone() };
         match kind {
-            JoinKind::LeftSemi | JoinKind::LeftAnti => return Ok(Relation::new(plan, left.columns)),
+            JoinKind::LeftSemi | JoinKind::LeftAnti => {
+                return Ok(Relation { groups, ..Relation::new(plan, left.columns) });
+            }
             JoinKind::RightSemi | JoinKind::RightAnti => return Ok(Relation::new(plan, right.columns)),
             _ => {}
         }
@@ -262,9 +266,9 @@ impl<'a> Binder<'a> {
             let name = if is_output(&column.name) { unique_name(&column.name, is_taken) } else { column.name.clone() };
             outputs.push((name, padded(column, kind.pads_right())));
         }
-        let joined = self.projected(Relation::new(plan, Vec::new()), outputs)?;
+        let joined = self.projected(Relation { groups, ..Relation::new(plan, Vec::new()) }, outputs)?;
         let unique_side = match kind {
-            JoinKind::InnerUnique => {
+            JoinKind::InnerUnique if joined.groups.is_none() => {
                 let fields = left.columns.iter().map(|column| column.field.clone());
                 UniqueSide::of_join(&joined, fields.collect())
             }
@@ -273,20 +277,29 @@ impl<'a> Binder<'a> {
         Ok(Relation { unique_side, ..joined })
     }
 
-    /// Returns one of the rows with the same keys.
+    /// Returns one of the rows with the same keys, in each group.
     fn unique_by(&mut self, input: Relation, keys: &[String]) -> Result<Relation> {
-        let group: Vec<PlanExpr> = keys.iter().map(|key| field_column(key)).collect();
-        let others = input.columns.iter().filter(|column| !keys.contains(&column.field));
+        let mut group: Vec<PlanExpr> = keys.iter().map(|key| field_column(key)).collect();
+        let mut others: Vec<String> = input.columns.iter().map(|column| column.field.clone()).collect();
+        if let Some(groups) = &input.groups {
+            let of_group: Vec<PlanExpr> = groups.keys.iter().filter(|key| !group.contains(key)).cloned().collect();
+            group.extend(of_group);
+            let hidden: Vec<String> =
+                input.hidden_fields().into_iter().filter(|field| !others.contains(field)).collect();
+            others.extend(hidden);
+        }
+        others.retain(|field| !group.contains(&field_column(field)));
         // All values come from one row, since each aggregate sees the same rows in the same order.
         let firsts: Vec<PlanExpr> = others
-            .map(|column| {
-                let first =
-                    AggregateFunction::new_udf(first_value_udaf(), vec![column.expr()], false, None, Vec::new(), None);
-                PlanExpr::AggregateFunction(first).alias(column.field.clone())
+            .into_iter()
+            .map(|field| {
+                let value = vec![field_column(&field)];
+                let first = AggregateFunction::new_udf(first_value_udaf(), value, false, None, Vec::new(), None);
+                PlanExpr::AggregateFunction(first).alias(field)
             })
             .collect();
         let plan = LogicalPlanBuilder::from(input.plan).aggregate(group, firsts)?.build()?;
-        Ok(Relation::new(plan, input.columns))
+        Ok(Relation { groups: input.groups, ..Relation::new(plan, input.columns) })
     }
 }
 

@@ -8,7 +8,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{Relation, field_column, field_of};
 use crate::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
-use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, constant_of, fail, invalid};
+use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid};
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
@@ -90,6 +90,10 @@ impl<'a> Binder<'a> {
         let rows = self.row_count(count, environment)?;
         let (input, field) = self.with_field(input, "random", random().call(Vec::new()))?;
         let by = vec![field_column(&field).sort(true, true)];
+        if input.groups.is_some() {
+            let first = self.first_of_groups(Relation { order: by, ..input }, rows)?;
+            return Ok(Relation { order: Vec::new(), is_serialized: false, ..first });
+        }
         let plan = LogicalPlanBuilder::from(input.plan.clone()).sort(by)?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order: Vec::new(), is_serialized: false, ..input }.over(plan))
     }
@@ -126,8 +130,7 @@ impl<'a> Binder<'a> {
         self.filtered(ranked, field_column(&field).lt_eq(lit(rows)))
     }
 
-    /// Returns the sort keys, computed ones as fields of their own. Descending and nulls last by default. NaN is beside
-    /// the nulls, between them and the numbers, whatever the direction.
+    /// Returns the sort keys, computed ones as fields of their own. Descending and nulls last by default.
     pub(super) fn order(
         &mut self,
         input: Relation,
@@ -155,14 +158,30 @@ impl<'a> Binder<'a> {
                 Some(NullsOrder::Last) => false,
                 None => ascending,
             };
-            if value.kql_type == KqlType::Real {
-                let (extended, field) = self.with_field(input, "nan", isnan().call(vec![expr.clone()]))?;
-                input = extended;
-                order.push(field_column(&field).sort(!nulls_first, nulls_first));
-            }
-            order.push(expr.sort(ascending, nulls_first));
+            let key = Typed::new(expr, value.kql_type);
+            input = self.push_sort_keys(input, key, ascending, nulls_first, &mut order)?;
         }
         Ok((input, order))
+    }
+
+    /// Adds the sort keys of a value to an order. NaN is beside the nulls, between them and the numbers, whatever the
+    /// direction.
+    pub(super) fn push_sort_keys(
+        &mut self,
+        input: Relation,
+        value: Typed,
+        ascending: bool,
+        nulls_first: bool,
+        order: &mut Vec<SortExpr>,
+    ) -> Result<Relation> {
+        let mut input = input;
+        if value.kql_type == KqlType::Real {
+            let (extended, field) = self.with_field(input, "nan", isnan().call(vec![value.expr.clone()]))?;
+            input = extended;
+            order.push(field_column(&field).sort(!nulls_first, nulls_first));
+        }
+        order.push(value.expr.sort(ascending, nulls_first));
+        Ok(input)
     }
 
     /// Returns a number of rows, which must be a constant.

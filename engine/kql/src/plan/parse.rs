@@ -78,7 +78,7 @@ impl<'a> Binder<'a> {
         let pattern = pattern_of(&parse.pattern, mode, &flags)?;
         let function = match captures(&pattern, columns.len()) {
             Ok(function) => function,
-            Err(error) => return invalid(operator.span, format!("the pattern is no regular expression: {error}")),
+            Err(message) => return invalid(operator.span, message),
         };
         let (input, matched) = self.with_field(input, "parsed", function.call(vec![text.expr]))?;
         self.taken_apart(input, &matched, columns, mode, parse.filters, operator.span)

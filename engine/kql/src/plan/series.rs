@@ -1,8 +1,10 @@
-//! `make-series`: aggregates by bins of an axis, and each group's bins as arrays, with a default for empty bins.
+//! `make-series`: aggregates by bins of an axis, and each group's bins as arrays, with a default for empty bins. Where the
+//! axis has no start or no end, each series goes from its own first bin, or to its own last one.
 
 use std::cell::RefCell;
 
 use datafusion::functions::math::{floor, isnan};
+use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit, try_cast, when};
 use datafusion::prelude::coalesce;
@@ -22,12 +24,16 @@ use crate::types::KqlType;
 /// The most bins of one series.
 const MAX_BINS: i64 = 1_048_576;
 
-/// A known axis: its first value, its step and its number of bins.
+/// A known axis: its first value, its step and its number of bins, over all series.
 struct SeriesAxis {
     from: ScalarValue,
     step: ScalarValue,
     kql_type: KqlType,
     bins: i64,
+    /// Whether each series starts with its own first bin.
+    starts_with_data: bool,
+    /// Whether each series ends with its own last bin.
+    ends_with_data: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -143,6 +149,17 @@ impl<'a> Binder<'a> {
         let axis_text = self.axis_text(axis, span)?;
         let on = (unique_name(&on_name, |name| results.iter().any(|(it, _)| it == name)), axis_text);
         results.push(on);
+        let has_series = key_count > 0 || binned.groups.is_some();
+        if has_series && (axis.starts_with_data || axis.ends_with_data) {
+            let (first, last) = (self.field("first"), self.field("last"));
+            arrays.extend([min(bin.expr()).alias(first.clone()), max(bin.expr()).alias(last.clone())]);
+            let start = if axis.starts_with_data { field_column(&first) } else { lit(0_i64) };
+            let end = if axis.ends_with_data { field_column(&last) } else { lit(-1_i64) };
+            for (_, series) in &mut results {
+                let [start, end] = [&start, &end].map(|edge| Typed::new(edge.clone(), KqlType::Long));
+                *series = self.apply("array_slice", vec![series.clone(), start, end], span)?;
+            }
+        }
         let keys = key_columns.iter().map(Column::output).collect();
         let names = key_count + results.len();
         if is_one {
@@ -200,6 +217,11 @@ impl<'a> Binder<'a> {
             _ => Some(self.bounds(input, on)?),
         };
         let low = match (from, &bounds) {
+            // `in range(...)` has the bins of bin(): its start need not be the first one's.
+            (Some(from), _) if includes_end => {
+                let from = self.known(from, kql_type, environment)?;
+                self.aligned(from, &step)
+            }
             (Some(from), _) => self.known(from, kql_type, environment)?,
             (None, Some((low, _))) => self.aligned(low.clone(), &step),
             (None, None) => return invalid(span, "expected a start"),
@@ -230,7 +252,8 @@ impl<'a> Binder<'a> {
         if bins > MAX_BINS {
             return invalid(span, format!("a series has at most {MAX_BINS} bins; use a larger step"));
         }
-        Ok(SeriesAxis { from: low, step, kql_type, bins: bins.max(0) })
+        let (starts_with_data, ends_with_data) = (from.is_none(), to.is_none());
+        Ok(SeriesAxis { from: low, step, kql_type, bins: bins.max(0), starts_with_data, ends_with_data })
     }
 
     /// Returns the start of a value's bin.
@@ -257,7 +280,6 @@ impl<'a> Binder<'a> {
 
     /// Returns the least and the greatest value of an axis.
     fn bounds(&mut self, input: &Relation, on: &Typed) -> Result<(ScalarValue, ScalarValue)> {
-        use datafusion::functions_aggregate::expr_fn::{max, min};
         let kql_type = if on.kql_type == KqlType::Int { KqlType::Long } else { on.kql_type };
         let value = cast(on.expr.clone(), kql_type.arrow_type());
         let value = if kql_type == KqlType::Real {
@@ -291,7 +313,10 @@ impl<'a> Binder<'a> {
     fn json_of(&mut self, typed: Typed, span: Span) -> Result<String> {
         let array = self.apply("pack_array", vec![typed], span)?;
         match constant_of(&array.expr)? {
-            Some(ScalarValue::Utf8(Some(text))) => Ok(text.trim_start_matches('[').trim_end_matches(']').to_owned()),
+            Some(ScalarValue::Utf8(Some(text))) => {
+                let element = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                Ok(element.unwrap_or(&text).to_owned())
+            }
             _ => invalid(span, "the default must be a constant"),
         }
     }

@@ -9,9 +9,9 @@ use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of, plain_key};
 use crate::aggregates::{self, AggregateOutput};
-use crate::ast::{Expr, NamedExpr, Names, SortDirection, SortKey, TopLevel};
+use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{
-    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, too_many_names,
+    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, null_of, too_many_names,
     unique_name,
 };
 use crate::span::Span;
@@ -156,8 +156,14 @@ impl<'a> Binder<'a> {
         let sum = datafusion::functions_aggregate::expr_fn::sum(weight.expr).alias(field.clone());
         let outputs = vec![(weight_name, Typed::new(super::field_column(&field), kql_type))];
         let grouped = self.grouped(input, vec![(name, value)], vec![sum], outputs)?;
-        let mut order = vec![super::field_column(&field).sort(false, false)];
+        let mut order = Vec::new();
+        let sum = Typed::new(super::field_column(&field), kql_type);
+        let grouped = self.push_sort_keys(grouped, sum, false, false, &mut order)?;
         order.extend(grouped.columns.first().map(|value| value.typed().expr.sort(false, false)));
+        if grouped.groups.is_some() {
+            let first = self.first_of_groups(Relation { order, ..grouped }, rows)?;
+            return Ok(Relation { is_serialized: true, ..first });
+        }
         let plan = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
     }
@@ -173,8 +179,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let mut input = input;
         let mut keys: Vec<(String, Typed)> = Vec::with_capacity(levels.len());
-        let mut kept: Option<Relation> = None;
-        let mut rest: Vec<Relation> = Vec::new();
+        let mut kept: Vec<Relation> = Vec::with_capacity(levels.len());
         for level in levels {
             let (extended, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
             input = extended;
@@ -193,95 +198,108 @@ impl<'a> Binder<'a> {
                 .map(|one| (one.given.unwrap_or_else(|| format!("aggregated_{key_name}")), one.value))
                 .collect();
             let grouped = self.grouped(input.clone(), keys.clone(), collected.into_inner(), outputs)?;
-            let kept_above = kept.clone();
-            let below = match kept {
-                Some(above) => self.below(above, &grouped, keys.len() - 1)?,
+            let below = match kept.last() {
+                Some(above) => self.below(above.clone(), &grouped, keys.len() - 1)?,
                 None => grouped,
             };
             let [.., key, aggregate] = below.columns.as_slice() else {
                 return invalid(level.span, "expected an aggregate");
             };
             let ascending = level.by.direction == Some(SortDirection::Ascending);
-            let here = [aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)];
+            let (key, aggregate) = (key.expr(), aggregate.typed());
             let above: Vec<PlanExpr> = below.columns.iter().step_by(2).take(keys.len() - 1).map(Column::expr).collect();
-            let parents = kept_above;
-            kept = Some(match &level.count {
+            kept.push(match &level.count {
                 Some(count) => {
                     let rows = self.row_count(count, environment)?;
+                    let mut order = Vec::with_capacity(3);
+                    let below = self.push_sort_keys(below, aggregate, ascending, ascending, &mut order)?;
+                    order.push(key.sort(false, false));
                     let groups = Some(Groups { keys: above, carried: Vec::new() });
-                    let first = self.first_of_groups(Relation { groups, order: here.to_vec(), ..below }, rows)?;
+                    let first = self.first_of_groups(Relation { groups, order, ..below }, rows)?;
                     Relation { groups: None, order: Vec::new(), ..first }
                 }
                 None => below,
             });
-            if let (Some(others), Some(kept)) = (&level.others, &kept) {
-                rest.push(self.other_groups(&input, level, others, &keys, kept, parents, environment)?);
+        }
+        let Some(chosen) = kept.last().cloned() else { return invalid(span, "`top-nested` needs a level") };
+        let mut rest: Vec<Relation> = Vec::new();
+        for depth in 0..levels.len() {
+            if levels[depth..].iter().any(|level| level.others.is_some()) {
+                rest.push(self.left_out(&input, levels, &keys, &kept, depth, environment)?);
             }
         }
-        let Some(kept) = kept else { return invalid(span, "`top-nested` needs a level") };
-        let all = if rest.is_empty() { kept } else { self.united(std::iter::once(kept).chain(rest).collect(), &[])? };
+        let mut all =
+            if rest.is_empty() { chosen } else { self.united(std::iter::once(chosen).chain(rest).collect(), &[])? };
         let mut order: Vec<SortExpr> = Vec::with_capacity(all.columns.len());
-        for (pair, level) in all.columns.chunks(2).zip(levels) {
+        let columns = all.columns.clone();
+        for (pair, level) in columns.chunks(2).zip(levels) {
             let ascending = level.by.direction == Some(SortDirection::Ascending);
             if let [key, aggregate] = pair {
-                order.extend([aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)]);
+                all = self.push_sort_keys(all, aggregate.typed(), ascending, ascending, &mut order)?;
+                order.push(key.expr().sort(false, false));
             }
         }
         let plan = LogicalPlanBuilder::from(all.plan.clone()).sort(order.clone())?.build()?;
         Ok(Relation { order, ..all }.over(plan))
     }
 
-    /// Returns a level's aggregate over the rows of all groups that it did not keep, under the name that `with others`
-    /// gives them, in each group of the level above.
-    #[expect(clippy::too_many_arguments, reason = "what one level of the operator knows")]
-    fn other_groups(
+    /// Returns a row of the rows whose groups the level at `depth` did not keep, in each group of the level above: this
+    /// level and those below it have the name that `with others` gives them and their aggregate of these rows, and
+    /// nothing where they are without.
+    fn left_out(
         &mut self,
         input: &Relation,
-        level: &'a TopLevel,
-        others: &'a Expr,
+        levels: &'a [TopLevel],
         keys: &[(String, Typed)],
-        kept: &Relation,
-        above: Option<Relation>,
+        kept: &[Relation],
+        depth: usize,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let Some(((name, key), parents)) = keys.split_last() else {
-            return invalid(level.span, "expected an expression");
-        };
         let mut rows = input.clone();
-        let mut left = Vec::with_capacity(keys.len());
-        for (name, key) in keys {
+        let mut left = Vec::with_capacity(depth + 1);
+        for (name, key) in &keys[..=depth] {
             let (with_key, field) = self.with_field(rows, name, key.expr.clone())?;
             rows = with_key;
             left.push(PlanColumn::new_unqualified(field));
         }
-        let right = kept.columns.iter().step_by(2).take(keys.len());
+        let right = kept[depth].columns.iter().step_by(2);
         let right: Vec<PlanColumn> = right.map(|column| PlanColumn::new_unqualified(&column.field)).collect();
         let plan = LogicalPlanBuilder::from(rows.plan.clone())
-            .join_detailed(kept.plan.clone(), JoinType::LeftAnti, (left, right), None, NullEquality::NullEqualsNull)?
+            .join_detailed(
+                kept[depth].plan.clone(),
+                JoinType::LeftAnti,
+                (left, right),
+                None,
+                NullEquality::NullEqualsNull,
+            )?
             .build()?;
         let rest = rows.over(plan);
-        let literal = self.scalar(others, &ExpressionScope::constant(environment))?;
-        let literal = self.convert(literal, key.kql_type, others.span)?;
         let collected = RefCell::new(Vec::new());
-        let assigned = self.aggregated(&rest, std::slice::from_ref(&level.by.expr), &[], &collected, environment)?;
-        let Some(aggregate) = assigned.into_iter().next() else {
-            return invalid(level.span, "expected an aggregate");
-        };
+        let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(2 * (levels.len() - depth) + 1);
+        for ((level, groups), (name, key)) in levels.iter().zip(kept).zip(keys).skip(depth) {
+            let aggregate_name = groups.columns.last().map(|column| column.name.clone()).unwrap_or_default();
+            let Some(others) = &level.others else {
+                let nothing = |kql_type| Typed::new(lit(null_of(kql_type)), kql_type);
+                outputs.push((name.clone(), nothing(key.kql_type)));
+                outputs.extend(groups.columns.last().map(|column| (aggregate_name, nothing(column.kql_type))));
+                continue;
+            };
+            let literal = self.scalar(others, &ExpressionScope::constant(environment))?;
+            outputs.push((name.clone(), self.convert(literal, key.kql_type, others.span)?));
+            let aggregates = std::slice::from_ref(&level.by.expr);
+            let assigned = self.aggregated(&rest, aggregates, &[], &collected, environment)?;
+            outputs.extend(assigned.into_iter().take(1).map(|aggregate| (aggregate_name, aggregate.value)));
+        }
         let count = self.field("count");
         let mut aggregates = collected.into_inner();
         aggregates.push(datafusion::functions_aggregate::count::count_all().alias(count.clone()));
-        let aggregate_name = aggregate.given.unwrap_or_else(|| format!("aggregated_{name}"));
-        let outputs = vec![
-            (name.clone(), literal),
-            (aggregate_name, aggregate.value),
-            (count.clone(), Typed::new(super::field_column(&count), KqlType::Long)),
-        ];
-        let mut grouped = self.grouped(rest, parents.to_vec(), aggregates, outputs)?;
+        outputs.push((count.clone(), Typed::new(super::field_column(&count), KqlType::Long)));
+        let mut grouped = self.grouped(rest, keys[..depth].to_vec(), aggregates, outputs)?;
         if let Some(count) = grouped.columns.pop() {
             grouped = self.filtered(grouped, count.expr().gt(lit(0_i64)))?;
         }
-        match above {
-            Some(above) => self.below(above, &grouped, parents.len()),
+        match depth.checked_sub(1) {
+            Some(above) => self.below(kept[above].clone(), &grouped, depth),
             None => Ok(grouped),
         }
     }

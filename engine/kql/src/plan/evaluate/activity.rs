@@ -39,7 +39,7 @@ const PLUGINS: &[Plugin] = &[
                | summarize __rows = count() by __id, __from = bin_at(__ts, __bin, __start){, dims} \
                | extend __to = __from + __lookback - __bin \
                | extend __to = iff(__to < __from, __from, __to) \
-               | extend __from = iff(__from < __start, __start, __from), __to = iff(__to > __end, __end, __to) \
+               | extend __from = max_of(__from, __start), __to = min_of(__to, __end) \
                | mv-expand __at = range(__from, __to, __bin) to typeof({type}) \
                | where __at between (__start .. __end) \
                | summarize __rows = sum(__rows), __ids = dcount(__id) by __ts = __at{, dims}",

@@ -180,7 +180,9 @@ impl<'a> Binder<'a> {
                 let none = sources.len();
                 sources.push(nothing(column.kql_type));
                 let first_end = sources.len();
-                let is_key = place == 0 && table.key.name == column.name;
+                // A node of edges alone has its id under the key of every table, in a stored graph of the first one.
+                let mut keys = named.iter().take(if is_stored { 1 } else { named.len() }).map(|table| &table.key.name);
+                let is_key = keys.any(|key| *key == column.name);
                 if is_key {
                     sources.extend(ends_as(column.kql_type)?);
                 }

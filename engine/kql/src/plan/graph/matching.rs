@@ -61,7 +61,8 @@ impl<'a> Binder<'a> {
             Some("all") => true,
             Some(_) => return invalid(operator.span, "`output` is `any` or `all`"),
         };
-        let (mut pattern, scope) = self.graph_pattern(written, &graph, Cycles::UniqueEdges, environment)?;
+        // A path has no node twice.
+        let (mut pattern, scope) = self.graph_pattern(written, &graph, Cycles::None, environment)?;
         let rest = self.graph_conditions(written, &graph, &scope, &mut pattern, environment)?;
         let ([PatternEdge { left: 0, right: 1, range: Some((low, high)), .. }], [_, _]) =
             (pattern.edges.as_slice(), pattern.nodes.as_slice())
@@ -100,6 +101,7 @@ impl<'a> Binder<'a> {
             node_columns: graph.nodes.columns.clone(),
             edge_columns: graph.edges.columns.clone(),
             needed: std::cell::RefCell::default(),
+            in_condition: std::cell::Cell::default(),
         };
         Ok((GraphPattern { nodes: vec![None; nodes], edges, cycles }, scope))
     }
@@ -125,7 +127,10 @@ impl<'a> Binder<'a> {
     ) -> Result<Vec<PlanExpr>> {
         let Some(predicate) = &written.predicate else { return Ok(Vec::new()) };
         let inside = ExpressionScope { graph: Some(scope), ..ExpressionScope::constant(environment) };
-        let condition = self.condition(predicate, &inside)?;
+        scope.in_condition.set(true);
+        let condition = self.condition(predicate, &inside);
+        scope.in_condition.set(false);
+        let condition = condition?;
         let needed = scope.needed.borrow();
         let mut rest = Vec::new();
         for conjunct in split_conjunction_owned(condition) {

@@ -13,7 +13,7 @@ pub(super) fn group_name(index: usize) -> String {
 }
 
 /// Returns the function for a pattern with so many groups, `c0`, `c1`, ...
-pub(crate) fn captures(pattern: &str, groups: usize) -> Result<Arc<ScalarUDF>, regex::Error> {
+pub(crate) fn captures(pattern: &str, groups: usize) -> Result<Arc<ScalarUDF>, String> {
     let names = (0..groups).map(group_name).collect();
     Ok(text_parts(Captures { pattern: CompiledPattern::new(pattern)?, names }))
 }

@@ -38,8 +38,7 @@ pub(crate) struct KeyValues {
 pub(crate) fn key_values(wanted: KeyValues) -> Result<Arc<ScalarUDF>, String> {
     let pattern = match &wanted.notation {
         Notation::Pattern(pattern) => {
-            let pattern =
-                CompiledPattern::new(pattern).map_err(|error| format!("not a regular expression: {error}"))?;
+            let pattern = CompiledPattern::new(pattern)?;
             if pattern.0.captures_len() != 3 {
                 return Err("the pattern must have a group for the key and one for the value".to_owned());
             }

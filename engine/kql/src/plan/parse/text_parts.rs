@@ -9,12 +9,9 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
-/// The largest size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 4 << 20;
-/// The longest text that is parsed as a pattern.
-const MAX_PATTERN_TEXT: usize = 256 << 10;
+use crate::functions::compile_pattern;
 
 /// What reads texts. Two that are equal read alike.
 pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'static {
@@ -34,11 +31,8 @@ pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'st
 pub(super) struct CompiledPattern(pub(super) Regex);
 
 impl CompiledPattern {
-    pub(super) fn new(pattern: &str) -> std::result::Result<Self, regex::Error> {
-        if pattern.len() > MAX_PATTERN_TEXT {
-            return Err(regex::Error::CompiledTooBig(MAX_PATTERN_BYTES));
-        }
-        RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build().map(Self)
+    pub(super) fn new(pattern: &str) -> std::result::Result<Self, String> {
+        compile_pattern(pattern).map(Self)
     }
 }
 
