@@ -13,12 +13,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
+use querent_catalog::Role;
 
 use super::{Session, paced};
 use crate::analyzed_plan::with_estimates;
 use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
-use crate::error::{EngineError, Result};
-use crate::limits::{Interrupt, QueryClock};
+use crate::error::{EngineError, FilePlace, Result};
+use crate::limits::{Interrupt, QueryClock, QueryUsage};
 
 /// A table of so many rows is read in no time.
 const FEW_ROWS: usize = 10_000;
@@ -73,11 +74,14 @@ impl Session {
             return Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?));
         };
         match Box::pin(cluster.place(state, optimized, &physical)).await? {
-            Placement::OneNode(reason) => {
+            Placement::OneNode(reason) | Placement::NoWorker(reason) => {
                 tracing::debug!(reason, "a query runs on one node");
                 Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?))
             }
             Placement::Workers(worker_plan) => {
+                for worker in cluster.known_workers() {
+                    QueryUsage::note_place(FilePlace::of_worker(&worker));
+                }
                 let config = worker_plan.execution_config(self.task_headers(interrupt))?;
                 let WorkerPlan { plan, .. } = worker_plan;
                 let plan = ready_to_send(paced(state, plan, interrupt)?)?;
@@ -171,7 +175,8 @@ impl Session {
         let Some(shown) = explained.downcast_ref::<ExplainExec>() else { return Ok(explained) };
         let optimized = state.optimizer().optimize(explain.plan.as_ref().clone(), state, |_, _| {})?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
-        let (said, stages) = Box::pin(cluster.place(state, &optimized, &physical)).await?.explained();
+        let placement = Box::pin(cluster.place(state, &optimized, &physical)).await?;
+        let (said, stages) = placement.explained(self.principal.role() == Role::Admin);
         let plans = shown.stringified_plans().iter().map(|plan| match (&plan.plan_type, &stages) {
             (PlanType::FinalPhysicalPlan, Some(stages)) => StringifiedPlan::new(PlanType::FinalPhysicalPlan, stages),
             _ => plan.clone(),
