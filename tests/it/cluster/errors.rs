@@ -45,5 +45,9 @@ async fn where_workers_are_is_told_to_administrators() {
         let shown = json!(ask(&http, &server.url, json!({ "sql": sql }), Some(token)).await.unwrap()).to_string();
         assert!(shown.contains("runs on 1 worker") && shown.contains("left out: "), "{shown}");
         assert_eq!(shown.contains("127.0.0.1"), is_told, "{token}: {shown}");
+        let analyzed = sql.replace("EXPLAIN", "EXPLAIN ANALYZE");
+        let shown = json!(ask(&http, &server.url, json!({ "sql": analyzed }), Some(token)).await.unwrap()).to_string();
+        assert!(shown.contains(".parquet"), "{shown}");
+        assert_eq!(shown.contains("default/orders"), is_told, "{token}: {shown}");
     }
 }
