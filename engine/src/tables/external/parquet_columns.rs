@@ -51,7 +51,7 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// The end of a file: the length of its footer, and a mark.
 const FOOTER_TAIL_BYTES: u64 = 8;
 /// The columns of a shorter footer are not nested too deeply: each level takes five bytes at least.
-const SHALLOW_FOOTER_BYTES: u64 = 2_000;
+const SHALLOW_FOOTER_BYTES: u64 = 1_300;
 
 /// Returns the merged columns of Parquet files as a table has them, and the options of a table that has to know that some do
 /// not keep their names. Errors: `bad_data`, those of stores.

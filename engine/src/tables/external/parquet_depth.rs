@@ -4,8 +4,9 @@
 //! A footer is a struct of Thrift's compact protocol, of which the columns are a list near the beginning. A footer that is not
 //! understood here is the reader's to refuse.
 
-/// The deepest nesting that is read. Of a list there are two levels.
-const MAX_DEPTH: usize = 400;
+/// The deepest nesting that is read, that of JSON's lists, each of which is two levels. Twice as deep is too deep for the stack of a
+/// thread that answers requests, unoptimised.
+const MAX_DEPTH: usize = 260;
 /// How deep structs that are skipped may nest, as in Parquet's reader.
 const MAX_SKIPPED_DEPTH: usize = 64;
 
