@@ -28,6 +28,7 @@ mod json_shape;
 mod list_choices;
 mod list_reduce;
 mod lists;
+mod long_replacements;
 mod maps;
 mod null_powers;
 mod number_text;
@@ -129,6 +130,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
+        .map(long_replacements::interruptible)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }

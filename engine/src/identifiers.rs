@@ -71,6 +71,10 @@ pub fn is_reserved_word(word: &str) -> bool {
 
 /// Returns whether two names are the same without regard to case.
 pub(crate) fn same_name(left: &str, right: &str) -> bool {
+    // Names are compared with each other in lists of thousands.
+    if left.is_ascii() && right.is_ascii() {
+        return left.eq_ignore_ascii_case(right);
+    }
     left == right || left.to_lowercase() == right.to_lowercase()
 }
 

@@ -53,6 +53,7 @@ mod in_subqueries;
 mod inserted_bytes;
 mod inserted_values;
 mod integer_overflow;
+mod interruptible_planning;
 mod interval_keys;
 pub(crate) mod json_columns;
 mod json_operators;

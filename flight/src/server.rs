@@ -15,7 +15,7 @@ mod worker;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
@@ -81,6 +81,9 @@ pub enum ServerError {
         /// What is wrong.
         reason: String,
     },
+    /// Ids have the time since 1970 in them, which a clock that was never set does not have.
+    #[error("the clock of this machine is before 1970; set it, then start again")]
+    ClockNotSet,
     /// The key of the data folder that signs tickets cannot be read or made.
     #[error("cannot read or make the key that signs tickets: {source}")]
     Key {
@@ -117,7 +120,9 @@ impl ServerError {
     pub fn code(&self) -> ErrorCode {
         match self {
             ServerError::Listen { .. } | ServerError::ListenUnix { .. } => ErrorCode::ListenError,
-            ServerError::OpenToOthers { .. } | ServerError::IdentityProvider { .. } => ErrorCode::ConfigError,
+            ServerError::OpenToOthers { .. } | ServerError::IdentityProvider { .. } | ServerError::ClockNotSet => {
+                ErrorCode::ConfigError
+            }
             ServerError::Key { .. } => ErrorCode::IoError,
             ServerError::Tls(error) => error.code(),
             ServerError::Engine(error) => error.into(),
@@ -126,6 +131,10 @@ impl ServerError {
             ServerError::Metrics(_) => ErrorCode::Internal,
         }
     }
+}
+
+fn require_set_clock(now: SystemTime) -> Result<(), ServerError> {
+    if now < UNIX_EPOCH { Err(ServerError::ClockNotSet) } else { Ok(()) }
 }
 
 impl Server {
@@ -153,6 +162,7 @@ impl Server {
         progress: Arc<dyn Progress>,
     ) -> Result<RunningServer, ServerError> {
         install_crypto_provider();
+        require_set_clock(SystemTime::now())?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
@@ -380,4 +390,16 @@ fn routes(state: &AppState) -> Router {
     let http = http::router(state);
     let routes = sql::add_service(tonic::service::Routes::from(http), state);
     http::wrap_routes(routes.into_axum_router(), state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_refused() {
+        require_set_clock(SystemTime::now()).unwrap();
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(require_set_clock(before).unwrap_err().code(), ErrorCode::ConfigError);
+    }
 }

@@ -282,3 +282,19 @@ fn workbook() -> Vec<u8> {
     );
     file
 }
+
+/// Parquet's reader makes the tree of columns by recursion: 600 levels overflowed the stack of a request's thread.
+#[tokio::test]
+async fn columns_far_within_each_other_are_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    // A footer of 1,002 columns, of which each but the last has one within it.
+    let mut footer = vec![0x15, 2, 0x19, 0xfc, 0xea, 7];
+    footer.extend([0x48, 1, b'r', 0x15, 2, 0]);
+    (0..1_000).for_each(|_| footer.extend([0x35, 2, 0x18, 1, b'g', 0x15, 2, 0]));
+    footer.extend([0x15, 2, 0x25, 2, 0x18, 1, b'l', 0, 0x16, 0, 0x19, 0x0c, 0]);
+    let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+    let file = [&b"PAR1"[..], &footer, &length, b"PAR1"].concat();
+    let url = server.url("/v1/import?table=deep&format=parquet");
+    let answer = server.http.post(url).body(file).send().await.unwrap().text().await.unwrap();
+    assert!(answer.contains("bad_data") && answer.contains("nested too deeply"), "{answer}");
+}

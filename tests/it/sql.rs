@@ -122,6 +122,16 @@ async fn long_statements_are_planned_in_time() {
     let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &nested(60))).await.unwrap();
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("nests too deeply"), "{error}");
+    // Of a structure that has the one before twice.
+    let doubled = |levels: usize| {
+        let parts: Vec<String> =
+            (1..=levels).map(|at| format!("a{at} AS (SELECT {{'a': x, 'b': x}} AS x FROM a{})", at - 1)).collect();
+        format!("WITH a0 AS (SELECT 1 AS x), {} SELECT x['a']['b'] FROM a{levels}", parts.join(", "))
+    };
+    assert_eq!(rows(&session, &doubled(2)).await.unwrap(), [["1"]]);
+    let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &doubled(40))).await.unwrap();
+    let error = refused.unwrap_err();
+    assert!(error.to_string().contains("has too many parts"), "{error}");
     engine.close().await.unwrap();
 }
 

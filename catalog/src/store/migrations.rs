@@ -97,6 +97,8 @@ pub(super) fn prepare(
     } else if transaction.is_empty()? {
         require_unicode(&transaction, place)?;
         super::intact::require_no_files(&file, &data_dir.join(super::DATA_FOLDER))?;
+        // A disk that is not mounted is an empty folder, too.
+        tracing::warn!(catalog = %file.display(), "there was no catalog here; an empty one is made");
         create_lake(&transaction, data_dir)?;
     } else {
         let detail = match place {

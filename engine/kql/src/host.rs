@@ -253,6 +253,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn long_values_that_are_read_count_at_each_place() {
+        let query = |uses: usize| {
+            let uses: Vec<String> = (0..uses).map(|place| format!("b{place} = strlen(a)")).collect();
+            format!("let a = toscalar(print strrep(strrep('a', 1000), 200)); print {}", uses.join(", "))
+        };
+        assert_eq!(cells(&query(2)).await.unwrap(), ["200000,200000"]);
+        let DataFusionError::External(error) = cells(&query(1_000)).await.unwrap_err() else { panic!("another error") };
+        assert_eq!(error.downcast_ref::<KqlError>().unwrap().code.as_str(), "kql_too_large");
+    }
+
+    #[tokio::test]
     async fn a_column_of_arrows_json_is_dynamic() {
         let texts = [Some(r#"{"a": {"b": 5}, "items": [1, 2]}"#), Some("plain"), None];
         let field = Field::new("payload", DataType::Utf8, true)

@@ -10,6 +10,9 @@ const TABLE_CLAUSES: [&str; 6] = ["FROM", "JOIN", "USING", "INTO", "UPDATE", "WI
 /// What stands before `=` in KQL and is the name of an option.
 const OPTIONS: [&str; 6] = ["kind", "isfuzzy", "withsource", "with_source", "bagexpansion", "with_itemindex"];
 
+/// The most words of a query's list that are read for the names of its columns: queries may be within each other.
+const MAX_LIST_WORDS: usize = 2_000;
+
 /// The names that a statement makes.
 #[derive(Debug, Default)]
 pub(super) struct MadeNames {
@@ -34,12 +37,10 @@ pub(super) fn clause_before(words: &[StatementWord]) -> Option<Clause> {
             depth += 1;
         } else if word.is_sign("(") {
             depth = depth.checked_sub(1)?;
-        } else if depth == 0 && COLUMN_CLAUSES.iter().any(|clause| word.is(clause)) {
-            return Some(Clause::Columns);
-        } else if depth == 0 && TABLE_CLAUSES.iter().any(|clause| word.is(clause)) {
-            return Some(Clause::Tables);
-        } else if depth == 0 && ["WHERE", "ON", "BY", "HAVING", "SET", "VALUES"].iter().any(|clause| word.is(clause)) {
-            return Some(Clause::Other);
+        } else if depth == 0
+            && let Some(clause) = Clause::begun_by(word)
+        {
+            return Some(clause);
         }
     }
     None
@@ -53,73 +54,82 @@ pub(super) enum Clause {
     Other,
 }
 
+impl Clause {
+    fn begun_by(word: &StatementWord) -> Option<Self> {
+        if COLUMN_CLAUSES.iter().any(|clause| word.is(clause)) {
+            Some(Clause::Columns)
+        } else if TABLE_CLAUSES.iter().any(|clause| word.is(clause)) {
+            Some(Clause::Tables)
+        } else if ["WHERE", "ON", "BY", "HAVING", "SET", "VALUES"].iter().any(|clause| word.is(clause)) {
+            Some(Clause::Other)
+        } else {
+            None
+        }
+    }
+}
+
+/// The brackets around a word, and the clause that it is in, kept while words are read in order.
+#[derive(Debug, Default)]
+struct ClauseNesting {
+    /// Where each opens, and the clause around it.
+    open: Vec<(usize, Option<Clause>)>,
+    /// As [`clause_before`] the next word has it.
+    clause: Option<Clause>,
+    /// Where the brackets opened that the last word closed.
+    closed: Option<usize>,
+}
+
+impl ClauseNesting {
+    fn read(&mut self, at: usize, word: &StatementWord) {
+        self.closed = None;
+        if word.is_sign("(") {
+            self.open.push((at, self.clause.take()));
+        } else if word.is_sign(")") {
+            // What stands before brackets that nothing opens is of no clause.
+            let opened = self.open.pop();
+            self.clause = opened.and_then(|(_, around)| around);
+            self.closed = opened.map(|(opened_at, _)| opened_at);
+        } else if let Some(clause) = Clause::begun_by(word) {
+            self.clause = Some(clause);
+        }
+    }
+}
+
 fn made_in_sql(words: &[StatementWord]) -> MadeNames {
     let mut made = MadeNames::default();
+    let mut brackets = ClauseNesting::default();
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1);
         let before = at.checked_sub(1).and_then(|before| words.get(before));
+        let query_before = || {
+            let query = words.get(brackets.closed? + 1..at - 1)?;
+            query.first()?.is("SELECT").then(|| outputs(query))
+        };
         if word.is("AS") {
             if next.is_some_and(|next| next.is_sign("("))
                 && let Some(name) = before.filter(|name| name.is_name())
             {
-                made.tables.push((name.text.clone(), outputs(inside(words, at + 1))));
+                made.tables.push((name.text.clone(), outputs(words.get(at + 2..).unwrap_or_default())));
             } else if let Some(name) = next.filter(|name| name.is_name()) {
-                let earlier = words.get(..at).unwrap_or_default();
-                match query_before(words, at) {
+                match query_before() {
                     Some(columns) => made.tables.push((name.text.clone(), columns)),
-                    None if clause_before(earlier) == Some(Clause::Columns) => made.columns.push(name.text.clone()),
+                    None if brackets.clause == Some(Clause::Columns) => made.columns.push(name.text.clone()),
                     None => {}
                 }
             }
         } else if word.is_name()
             && (word.kind == WordKind::QuotedName || !is_reserved_word(&word.text))
-            && let Some(columns) = query_before(words, at)
+            && let Some(columns) = query_before()
         {
             made.tables.push((word.text.clone(), columns));
         }
+        brackets.read(at, word);
     }
     made
 }
 
-/// The columns of the query in brackets that ends before a place.
-fn query_before(words: &[StatementWord], at: usize) -> Option<Vec<String>> {
-    let end = at.checked_sub(1)?;
-    if !words.get(end)?.is_sign(")") {
-        return None;
-    }
-    let mut depth = 0_usize;
-    for start in (0..=end).rev() {
-        let word = words.get(start)?;
-        if word.is_sign(")") {
-            depth += 1;
-        } else if word.is_sign("(") {
-            depth -= 1;
-        }
-        if depth == 0 {
-            let query = words.get(start + 1..end)?;
-            return query.first()?.is("SELECT").then(|| outputs(query));
-        }
-    }
-    None
-}
-
-/// What stands in the brackets that open at a place.
-fn inside(words: &[StatementWord], opening: usize) -> &[StatementWord] {
-    let mut depth = 0_usize;
-    for (at, word) in words.iter().enumerate().skip(opening) {
-        if word.is_sign("(") {
-            depth += 1;
-        } else if word.is_sign(")") {
-            depth -= 1;
-        }
-        if depth == 0 {
-            return words.get(opening + 1..at).unwrap_or_default();
-        }
-    }
-    words.get(opening + 1..).unwrap_or_default()
-}
-
-/// The names of a query's columns, as far as its list says them: the last name of each of its expressions.
+/// The names of the columns of a query, which may have more behind it, as far as its list says them: the last name of each of its
+/// expressions.
 fn outputs(query: &[StatementWord]) -> Vec<String> {
     if !query.first().is_some_and(|word| word.is("SELECT")) {
         return Vec::new();
@@ -132,8 +142,8 @@ fn outputs(query: &[StatementWord]) -> Vec<String> {
             names.push(word.text.clone());
         }
     };
-    for word in query.iter().skip(1) {
-        if depth == 0 && word.is("FROM") {
+    for word in query.iter().skip(1).take(MAX_LIST_WORDS) {
+        if depth == 0 && (word.is("FROM") || word.is_sign(")")) {
             break;
         }
         if depth == 0 && word.is_sign(",") {
@@ -183,6 +193,8 @@ fn made_in_kql(words: &[StatementWord]) -> MadeNames {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::completion::words::words_of;
 
@@ -205,5 +217,18 @@ mod tests {
         );
         assert_eq!(kql.columns, ["z", "n", "count_", "avg_b"]);
         assert_eq!(kql.tables, [("T".to_owned(), Vec::new())]);
+    }
+
+    /// The longest text that is completed took minutes of a thread that answers requests.
+    #[test]
+    fn long_statements_are_read_in_time() {
+        for (begin, part) in
+            [("SELECT ", "a AS b, "), ("", ") a "), ("WITH ", "a AS ("), ("", "(SELECT "), ("(SELECT a", ") AS b ")]
+        {
+            let text = format!("{begin}{}", part.repeat((256 << 10) / part.len()));
+            let began = Instant::now();
+            made_names(&words_of(&text, CompletionLanguage::Sql).words, CompletionLanguage::Sql);
+            assert!(began.elapsed() < Duration::from_secs(20), "{part}: {:?}", began.elapsed());
+        }
     }
 }

@@ -85,6 +85,11 @@ impl Cluster {
         if urls.is_empty() { Err(left_out.join("; ")) } else { Ok(UsableWorkers { urls, left_out }) }
     }
 
+    /// Returns the workers that are known, whether or not they can be given work.
+    pub(crate) fn known_workers(&self) -> Vec<Url> {
+        self.known.lock().keys().cloned().collect()
+    }
+
     async fn state_of(&self, worker: &Url) -> Result<(), String> {
         if let Some(known) = self.known.lock().get(worker)
             && known.since.elapsed() < KNOWN_FOR

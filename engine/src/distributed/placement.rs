@@ -76,6 +76,8 @@ const MOST_BYTES_IN_PLAN: u64 = 32 << 20;
 pub(crate) enum Placement {
     /// Where it was planned, and why.
     OneNode(String),
+    /// Where it was planned, since no worker can be used, and why none can.
+    NoWorker(String),
     /// On workers.
     Workers(WorkerPlan),
 }
@@ -85,7 +87,9 @@ pub(crate) struct WorkerPlan {
     pub(crate) plan: Arc<dyn ExecutionPlan>,
     config: SessionConfig,
     /// What is said of it in `EXPLAIN`.
-    pub(crate) said: String,
+    said: String,
+    /// The workers that do no part of it, and why.
+    left_out: Vec<String>,
 }
 
 impl WorkerPlan {
@@ -121,14 +125,12 @@ impl Cluster {
         }
         let UsableWorkers { urls, left_out } = match self.available().await {
             Ok(usable) => usable,
-            Err(faults) => return Ok(Placement::OneNode(format!("no worker can be used: {faults}"))),
+            Err(faults) => return Ok(Placement::NoWorker(faults)),
         };
         // A plan for one node is there already: what cannot be planned for stages runs by that.
         let mut made = Box::pin(self.shared_out(state, optimized, urls, bytes)).await;
-        if let Ok(Placement::Workers(plan)) = &mut made
-            && !left_out.is_empty()
-        {
-            plan.said = format!("{}; left out: {}", plan.said, left_out.join("; "));
+        if let Ok(Placement::Workers(plan)) = &mut made {
+            plan.left_out = left_out;
         }
         Ok(made.unwrap_or_else(|error| {
             Placement::OneNode(format!("it cannot be planned for workers: {}", reason_of(error)))
@@ -165,7 +167,8 @@ impl Cluster {
         }
         let workers = if count == 1 { "1 worker".to_owned() } else { format!("{count} workers") };
         let said = format!("on {workers}: it reads {} of files", size(bytes));
-        Ok(Placement::Workers(WorkerPlan { plan, config: state.config().clone(), said }))
+        let config = state.config().clone();
+        Ok(Placement::Workers(WorkerPlan { plan, config, said, left_out: Vec::new() }))
     }
 
     /// Returns what makes stages of a plan, and of nothing else.
@@ -242,11 +245,24 @@ pub(super) fn stages(plan: &Arc<dyn ExecutionPlan>) -> String {
 }
 
 impl Placement {
-    /// Returns what `EXPLAIN` says: where the query runs, and its stages.
-    pub(crate) fn explained(&self) -> (String, Option<String>) {
+    /// Returns what `EXPLAIN` says: where the query runs, and its stages. Where workers are, and what is wrong with them, is
+    /// said where `names_workers`.
+    pub(crate) fn explained(&self, names_workers: bool) -> (String, Option<String>) {
         match self {
             Placement::OneNode(reason) => (format!("runs on one node: {reason}"), None),
-            Placement::Workers(plan) => (format!("runs {}", plan.said), Some(stages(&plan.plan))),
+            Placement::NoWorker(faults) if names_workers => {
+                (format!("runs on one node: no worker can be used: {faults}"), None)
+            }
+            Placement::NoWorker(_) => ("runs on one node: no worker can be used".to_owned(), None),
+            Placement::Workers(plan) => {
+                let left_out = match plan.left_out.len() {
+                    0 => String::new(),
+                    _ if names_workers => format!("; left out: {}", plan.left_out.join("; ")),
+                    1 => "; left out: 1 worker".to_owned(),
+                    count => format!("; left out: {count} workers"),
+                };
+                (format!("runs {}{left_out}", plan.said), Some(stages(&plan.plan)))
+            }
         }
     }
 }

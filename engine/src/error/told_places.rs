@@ -1,7 +1,8 @@
-//! Where files lie, in errors for callers to whom that is not told: they read the name of the file, and of the table that it
-//! is a part of.
+//! Where files and workers are, in errors for callers to whom that is not told: they read the name of the file, and of the table
+//! that it is a part of, and of a worker nothing.
 
 use querent_catalog::CatalogError;
+use url::{Position, Url};
 
 use super::{EngineError, StoreError};
 
@@ -51,6 +52,18 @@ impl FilePlace {
         Self { told: vec![told], table: None, is_part: false }
     }
 
+    /// A worker that does a part of the statement.
+    pub(crate) fn of_worker(worker: &Url) -> Self {
+        let url = worker.as_str();
+        let mut told = vec![(url, "of the cluster"), (url.trim_end_matches('/'), "of the cluster")];
+        // A name alone may stand for anything.
+        if worker.port().is_some() {
+            told.push((&worker[Position::BeforeHost..Position::AfterPort], "its address"));
+        }
+        let told = told.into_iter().map(|(place, told)| (place.to_owned(), told.to_owned())).collect();
+        Self { told, table: None, is_part: false }
+    }
+
     /// Returns a text of an error without the place; `None` where the place is not in it.
     fn without_place(&self, text: &str) -> Option<String> {
         let is_in_it = self.told.iter().any(|(place, _)| text.contains(place.as_str()));
@@ -92,6 +105,15 @@ impl EngineError {
             EngineError::Execution { message } => EngineError::Execution { message: told(message) },
             EngineError::InvalidValue { message } => EngineError::InvalidValue { message: told(message) },
             EngineError::Plan { message } => EngineError::Plan { message: told(message) },
+            EngineError::MemoryExceeded { detail } => EngineError::MemoryExceeded { detail: told(detail) },
+            EngineError::ServerMemory { detail } => EngineError::ServerMemory { detail: told(detail) },
+            EngineError::WorkerLost { worker, detail } => {
+                EngineError::WorkerLost { worker: told(worker), detail: told(detail) }
+            }
+            EngineError::Internal(message) => EngineError::Internal(told(message)),
+            EngineError::Catalog(CatalogError::StorageFull { detail }) => {
+                EngineError::Catalog(CatalogError::StorageFull { detail: told(detail) })
+            }
             EngineError::Catalog(CatalogError::Io { path, source }) => {
                 EngineError::Catalog(CatalogError::Io { path: told(path.display().to_string()).into(), source })
             }
@@ -172,6 +194,18 @@ mod tests {
         assert_eq!(told, "a.csv (table `db.t`): it cannot be read; what is wrong with it is in the server's log");
         let top = FilePlace::of_table("t", "/a.csv", None);
         assert_eq!(bad_data("/a.csv", "data").without_places(&[top]).to_string(), "a.csv (table `t`): data");
+    }
+
+    #[test]
+    fn workers_are_told_without_their_addresses() {
+        let worker = FilePlace::of_worker(&Url::parse("http://10.0.0.2:8080").unwrap());
+        let told = |error: EngineError| error.without_places(std::slice::from_ref(&worker)).to_string();
+        let detail = "cannot connect to 10.0.0.2:8080".to_owned();
+        let lost = EngineError::WorkerLost { worker: "http://10.0.0.2:8080/".into(), detail };
+        assert_eq!(told(lost), "worker of the cluster was lost: cannot connect to its address");
+        let full = "No space left on device (on worker http://10.0.0.2:8080/)".to_owned();
+        let full = told(EngineError::Catalog(CatalogError::StorageFull { detail: full }));
+        assert!(full.ends_with("(on worker of the cluster)"), "{full}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListBuild
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use serde_json::{Map, Number, Value};
 
@@ -209,8 +209,23 @@ impl Step {
     }
 }
 
-/// Reads `$.a.b[0]`, `/a/b/0`, or a key.
+/// The most steps of a path. A document that is read is not deeper; one that is made of more would be walked by recursion.
+pub(super) const MAX_STEPS: usize = 128;
+
+/// Reads `$.a.b[0]`, `/a/b/0`, or a key. Errors: what is no path, or has more steps than [`MAX_STEPS`].
 pub(super) fn steps_of(path: &str) -> Result<Vec<Step>> {
+    let steps = all_steps_of(path)?;
+    match steps.len() {
+        0..=MAX_STEPS => Ok(steps),
+        count => Err(too_many_steps(count)),
+    }
+}
+
+pub(super) fn too_many_steps(count: usize) -> DataFusionError {
+    invalid(format!("a path of JSON has at most {MAX_STEPS} steps, as documents are not deeper; this one has {count}"))
+}
+
+fn all_steps_of(path: &str) -> Result<Vec<Step>> {
     let wrong = || invalid(format!("`{path}` is no path of JSON; write $.key[0].key, /key/0, or a key"));
     if let Some(pointer) = path.strip_prefix('/') {
         let step = |part: &str| match part.parse::<i64>() {
@@ -469,6 +484,10 @@ mod tests {
         assert_eq!(steps_of(r#"$."a\"b"."c\\"[#]"#).unwrap(), [key("a\"b"), key("c\\"), Step::End]);
         for wrong in ["$a", "$.", "$[x", "$.*", "$[*]"] {
             assert!(steps_of(wrong).is_err(), "{wrong}");
+        }
+        for (step, begin) in [(".a", "$"), ("[0]", "$"), ("/a", "")] {
+            assert_eq!(steps_of(&format!("{begin}{}", step.repeat(128))).unwrap().len(), 128);
+            assert!(steps_of(&format!("{begin}{}", step.repeat(129))).is_err(), "{step}");
         }
     }
 }

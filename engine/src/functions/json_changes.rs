@@ -9,7 +9,7 @@ use datafusion::logical_expr::ScalarUDF;
 use serde_json::Value;
 
 use super::definition::{Definition, invalid, unfit};
-use super::json::{as_text, parsed, step_into, steps_of};
+use super::json::{MAX_STEPS, Step, as_text, parsed, step_into, steps_of, too_many_steps};
 use super::json_paths::{PathChange, changed_at};
 use crate::type_names::sql_name;
 
@@ -122,43 +122,79 @@ fn changed(arrays: &[ArrayRef], rows: usize, change: impl Fn(usize, Value) -> Re
 fn all(arrays: &[ArrayRef], rows: usize, of: fn(&Value) -> Option<String>) -> Result<ArrayRef> {
     let (texts, paths) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
     let mut lists = ListBuilder::new(StringBuilder::new());
+    let mut last: Option<(&str, WildcardPath)> = None;
     for row in 0..rows {
         if texts.is_null(row) || paths.is_null(row) {
             lists.append_null();
             continue;
         }
         let value = parsed(texts.value(row))?;
-        let mut found = Vec::new();
-        add_parts(&value, paths.value(row), &mut found)?;
-        found.iter().for_each(|part| lists.values().append_option(of(part)));
+        let text = paths.value(row);
+        let path = match last.take() {
+            Some((known, path)) if known == text => path,
+            _ => WildcardPath::read(text)?,
+        };
+        path.parts(&value).into_iter().for_each(|part| lists.values().append_option(of(part)));
         lists.append(true);
+        last = Some((text, path));
     }
     Ok(Arc::new(lists.finish()))
 }
 
-fn add_parts<'a>(value: &'a Value, path: &str, found: &mut Vec<&'a Value>) -> Result<()> {
-    let wildcards = ["[*]", ".*"].iter().filter_map(|wildcard| Some((path.find(wildcard)?, wildcard.len())));
-    let next = wildcards.min();
-    let (before, rest) = match next {
-        Some((at, length)) => (&path[..at], Some(format!("${}", &path[at + length..]))),
-        None => (path, None),
-    };
-    let mut part = Some(value);
-    for step in &steps_of(if before.is_empty() { "$" } else { before })? {
-        part = part.and_then(|part| step_into(part, step));
-    }
-    match (part, rest, next) {
-        (None, ..) => {}
-        (Some(part), None, _) => found.push(part),
-        (Some(Value::Array(items)), Some(rest), Some((_, 3))) => {
-            items.iter().try_for_each(|item| add_parts(item, &rest, found))?;
+/// A path with `*`: the steps before each of them, and those behind the last.
+#[derive(Debug)]
+struct WildcardPath {
+    before: Vec<(Vec<Step>, Wildcard)>,
+    last: Vec<Step>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Wildcard {
+    /// `[*]`: each item of an array.
+    Items,
+    /// `.*`: each member of an object.
+    Members,
+}
+
+impl WildcardPath {
+    /// Errors: what is no path, or has too many steps.
+    fn read(path: &str) -> Result<Self> {
+        let steps = |part: &str, is_first: bool| match (is_first, part) {
+            (_, "") => Ok(Vec::new()),
+            (true, part) => steps_of(part),
+            (false, part) => steps_of(&format!("${part}")),
+        };
+        let (mut before, mut rest) = (Vec::new(), path);
+        loop {
+            let wildcards = [("[*]", Wildcard::Items), (".*", Wildcard::Members)];
+            let found = wildcards.iter().filter_map(|(text, kind)| Some((rest.find(text)?, text.len(), *kind)));
+            let Some((at, length, kind)) = found.min_by_key(|(at, ..)| *at) else { break };
+            before.push((steps(&rest[..at], before.is_empty())?, kind));
+            rest = &rest[at + length..];
+            if before.len() > MAX_STEPS {
+                return Err(too_many_steps(before.len()));
+            }
         }
-        (Some(Value::Object(members)), Some(rest), Some((_, 2))) => {
-            members.values().try_for_each(|member| add_parts(member, &rest, found))?;
-        }
-        (Some(_), Some(_), _) => {}
+        let last = steps(rest, before.is_empty())?;
+        Ok(Self { before, last })
     }
-    Ok(())
+
+    fn parts<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        let mut found = vec![value];
+        for (steps, wildcard) in &self.before {
+            let parts = found.into_iter().filter_map(|part| steps.iter().try_fold(part, step_into));
+            found = parts
+                .flat_map(|part| -> Box<dyn Iterator<Item = &'v Value> + 'v> {
+                    match (part, wildcard) {
+                        (Value::Array(items), Wildcard::Items) => Box::new(items.iter()),
+                        (Value::Object(members), Wildcard::Members) => Box::new(members.values()),
+                        _ => Box::new(std::iter::empty()),
+                    }
+                })
+                .collect();
+        }
+        found.into_iter().filter_map(|part| self.last.iter().try_fold(part, step_into)).collect()
+    }
 }
 
 /// PostgreSQL's `||`: objects are merged at the top, arrays follow each other, and anything else is an array of itself.
@@ -338,10 +374,10 @@ mod tests {
             ("$.x[*]", vec![]),
             ("$.c[*]", vec![]),
         ] {
-            let mut found = Vec::new();
-            add_parts(&value, path, &mut found).unwrap();
+            let found = WildcardPath::read(path).unwrap().parts(&value);
             let found: Vec<String> = found.into_iter().map(Value::to_string).collect();
             assert_eq!(found, expected, "{path}");
         }
+        assert!(WildcardPath::read(&format!("${}", "[*]".repeat(1_000))).is_err());
     }
 }

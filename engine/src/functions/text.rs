@@ -15,6 +15,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use super::format::{Style, formatted, quoted_name};
+use crate::limits::InterruptWatch;
 use crate::type_names::{postgresql_name, sql_name};
 
 /// The most bytes of a compiled pattern.
@@ -308,8 +309,11 @@ fn extract_all(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         };
         let regex = patterns.get(call.pattern, call.options)?;
         let mut from = 0;
+        // Each match may be looked for up to the end of the text.
+        let mut watch = InterruptWatch::of_current_query();
         // Nothing may match right behind a match, as in RE2 and PCRE; the iterator of `regex` leaves that out.
         while let Some(captures) = regex.captures_at(call.text, from) {
+            watch.check()?;
             lists.values().append_option(captures.get(call.group).map(|group| group.as_str()));
             let Some(whole) = captures.get(0) else { break };
             let next = call.text[whole.end()..].chars().next().map_or(1, char::len_utf8);
@@ -341,7 +345,9 @@ fn first_match(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 fn split(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     lists_of_parts(arrays, rows, |patterns, [whole, pattern, options], parts| {
         let mut from = 0;
+        let mut watch = InterruptWatch::of_current_query();
         for found in patterns.get(pattern, options)?.find_iter(whole) {
+            watch.check()?;
             // As PostgreSQL: nothing lies between nothing and the start, the end, or what was found before.
             if found.is_empty() && [0, from, whole.len()].contains(&found.start()) {
                 continue;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan, Subquery};
@@ -19,6 +20,11 @@ const MAX_GROUPING_SETS: usize = 4_096;
 /// The most operators that DataFusion's checks of a plan look at: those of a subquery within an expression twice as often as those of
 /// the query around it. Subqueries of two operators may be fourteen levels deep.
 const MAX_CHECKED_OPERATORS: usize = 100_000;
+
+/// The most parts of the types of an operator's columns, and how deep they may be within each other. Types share their parts: a structure
+/// of a column twice, of which the next one has two again, is a line of text each time, and twice as long for whoever compares types.
+const MAX_TYPE_PARTS: usize = 100_000;
+const MAX_TYPE_DEPTH: usize = 250;
 
 /// The most calls within calls, along the first argument of each. DataFusion makes the name of each whenever it asks for the type of
 /// one, so that planning takes the third power of their number.
@@ -93,6 +99,7 @@ impl Count {
         if level > 0 && self.checked > MAX_CHECKED_OPERATORS {
             return Err(EngineError::too_deep());
         }
+        check_types(plan)?;
         if let LogicalPlan::Aggregate(aggregate) = plan {
             let sets = aggregate.group_expr.iter().map(grouping_sets).fold(1, usize::saturating_mul);
             if sets > MAX_GROUPING_SETS {
@@ -121,6 +128,44 @@ impl Count {
             self.nodes += 1;
             Ok(if self.nodes > MAX_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
+    }
+}
+
+/// Refuses columns whose types are too large.
+fn check_types(plan: &LogicalPlan) -> Result<(), EngineError> {
+    let mut left = MAX_TYPE_PARTS;
+    let mut columns = plan.schema().fields().iter();
+    match columns.find(|column| take_type(column.data_type(), MAX_TYPE_DEPTH, &mut left).is_none()) {
+        None => Ok(()),
+        Some(column) => {
+            let message = format!(
+                "the type of column `{}` has too many parts: those of all columns of a query are {MAX_TYPE_PARTS} at most, and \
+                 {MAX_TYPE_DEPTH} within each other",
+                column.name()
+            );
+            Err(EngineError::Plan { message })
+        }
+    }
+}
+
+/// Takes the parts of a type off those that are left; `None` where these are too few, or the type is deeper than `depth`.
+fn take_type(data_type: &DataType, depth: usize, left: &mut usize) -> Option<()> {
+    *left = left.checked_sub(1)?;
+    let depth = depth.checked_sub(1)?;
+    match data_type {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => take_type(item.data_type(), depth, left),
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| take_type(field.data_type(), depth, left)),
+        DataType::Union(fields, _) => {
+            fields.iter().try_for_each(|(_, field)| take_type(field.data_type(), depth, left))
+        }
+        DataType::Dictionary(_, value) => take_type(value, depth, left),
+        _ => Some(()),
     }
 }
 

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast;
 
 use super::Session;
 use crate::error::Result;
-use crate::limits::check_plan_size;
+use crate::limits::{QueryUsage, check_plan_size};
 use crate::runtime::PlanningState;
 use crate::sql::FileSources;
 use crate::sql::embedded_texts::with_embedded_texts;
@@ -136,5 +136,6 @@ pub(super) fn analysed(state: &SessionState, plan: LogicalPlan, parameters: Para
         // The values are literals now, which are compared as those of the text are.
         parameters => settle_times(parameters.bind(plan)?)?,
     };
+    QueryUsage::check_current()?;
     Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{AsArray, StringArray};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DataFusionResult;
@@ -69,6 +69,21 @@ impl Session {
     }
 }
 
+/// Returns rows of a plan without the folders of files.
+pub(super) fn batch_with_names_of_files(batch: &RecordBatch) -> DataFusionResult<RecordBatch> {
+    let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
+        match field.name() == PLAN && *field.data_type() == DataType::Utf8 {
+            true => Arc::new(names_in_texts(column)) as ArrayRef,
+            false => Arc::clone(column),
+        }
+    });
+    Ok(RecordBatch::try_new(batch.schema(), columns.collect())?)
+}
+
+fn names_in_texts(texts: &ArrayRef) -> StringArray {
+    texts.as_string::<i32>().iter().map(|text| text.map(without_folders)).collect()
+}
+
 /// Takes the folders of files out of the text of a plan.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NamesOfFiles {
@@ -95,8 +110,7 @@ impl ScalarUDFImpl for NamesOfFiles {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let texts = arrays.first().map(|texts| texts.as_string::<i32>().iter());
-        let shown: StringArray = texts.into_iter().flatten().map(|text| text.map(without_folders)).collect();
+        let shown = arrays.first().map_or_else(|| StringArray::new_null(0), names_in_texts);
         Ok(ColumnarValue::Array(Arc::new(shown)))
     }
 }

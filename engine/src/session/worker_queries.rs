@@ -13,12 +13,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
+use querent_catalog::Role;
 
+use super::shown_plans::batch_with_names_of_files;
 use super::{Session, paced};
 use crate::analyzed_plan::with_estimates;
 use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
-use crate::error::{EngineError, Result};
-use crate::limits::{Interrupt, QueryClock};
+use crate::error::{EngineError, FilePlace, Result};
+use crate::limits::{Interrupt, QueryClock, QueryUsage};
 
 /// A table of so many rows is read in no time.
 const FEW_ROWS: usize = 10_000;
@@ -28,11 +30,13 @@ pub(super) struct ExecutablePlan {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// The configuration to execute it with where workers do a part of it, and what it was made of, to make it again.
     workers: Option<Box<(SessionConfig, LogicalPlan)>>,
+    /// Whether its rows are a plan of which the caller reads the names of files, and not where they lie, after workers made it.
+    names_files_only: bool,
 }
 
 impl ExecutablePlan {
     pub(super) fn on_one_node(plan: Arc<dyn ExecutionPlan>) -> Self {
-        Self { plan, workers: None }
+        Self { plan, workers: None, names_files_only: false }
     }
 
     /// Whether it reads one table, here, which is known to have few rows.
@@ -73,15 +77,19 @@ impl Session {
             return Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?));
         };
         match Box::pin(cluster.place(state, optimized, &physical)).await? {
-            Placement::OneNode(reason) => {
+            Placement::OneNode(reason) | Placement::NoWorker(reason) => {
                 tracing::debug!(reason, "a query runs on one node");
                 Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?))
             }
             Placement::Workers(worker_plan) => {
+                for worker in cluster.known_workers() {
+                    QueryUsage::note_place(FilePlace::of_worker(&worker));
+                }
                 let config = worker_plan.execution_config(self.task_headers(interrupt))?;
                 let WorkerPlan { plan, .. } = worker_plan;
                 let plan = ready_to_send(paced(state, plan, interrupt)?)?;
-                Ok(ExecutablePlan { plan, workers: Some(Box::new((config, optimized.clone()))) })
+                let workers = Some(Box::new((config, optimized.clone())));
+                Ok(ExecutablePlan { plan, workers, names_files_only: false })
             }
         }
     }
@@ -98,6 +106,7 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
         let Some(workers) = ready.workers else { return self.execute_physical(ready.plan, memory) };
+        let names_files_only = ready.names_files_only;
         let (config, optimized) = *workers;
         let runtime = self.engine.runtime();
         let first = execute_stream(ready.plan, runtime.task(config, memory))?;
@@ -123,7 +132,12 @@ impl Session {
                 None => Ok(stream::empty().boxed()),
             }
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
+        let rows = rows.try_flatten();
+        if !names_files_only {
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
+        }
+        let shown = rows.map(|batch| batch.and_then(|batch| batch_with_names_of_files(&batch)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, shown)))
     }
 
     async fn begin_again(
@@ -152,10 +166,12 @@ impl Session {
         error
     }
 
-    /// Returns the plan of EXPLAIN ANALYZE as this caller sees it; one that workers do a part of stays as it is.
+    /// Returns the plan of EXPLAIN ANALYZE as this caller sees it. One that workers do a part of stays as it is, and its rows are
+    /// changed.
     pub(super) fn with_shown_files(&self, mut ready: ExecutablePlan) -> Result<ExecutablePlan> {
-        if ready.workers.is_none() {
-            ready.plan = self.with_names_of_files(ready.plan)?;
+        match ready.workers {
+            None => ready.plan = self.with_names_of_files(ready.plan)?,
+            Some(_) => ready.names_files_only = self.principal.role() != Role::Admin,
         }
         Ok(ready)
     }
@@ -171,7 +187,8 @@ impl Session {
         let Some(shown) = explained.downcast_ref::<ExplainExec>() else { return Ok(explained) };
         let optimized = state.optimizer().optimize(explain.plan.as_ref().clone(), state, |_, _| {})?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
-        let (said, stages) = Box::pin(cluster.place(state, &optimized, &physical)).await?.explained();
+        let placement = Box::pin(cluster.place(state, &optimized, &physical)).await?;
+        let (said, stages) = placement.explained(self.principal.role() == Role::Admin);
         let plans = shown.stringified_plans().iter().map(|plan| match (&plan.plan_type, &stages) {
             (PlanType::FinalPhysicalPlan, Some(stages)) => StringifiedPlan::new(PlanType::FinalPhysicalPlan, stages),
             _ => plan.clone(),

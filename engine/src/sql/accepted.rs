@@ -6,6 +6,7 @@
 
 mod expression;
 mod query;
+mod select_size;
 mod statement;
 
 use std::ops::ControlFlow;
@@ -17,11 +18,12 @@ use super::sql_types::is_uuid_type;
 use crate::error::{EngineError, Result};
 
 pub(super) use query::has_limit;
+use select_size::SelectSizes;
 
-/// Refuses what is parsed and not planned. Errors: `unsupported`.
+/// Refuses what is parsed and not planned. Errors: `unsupported`, and `sql_plan_error` for what takes too long to plan.
 pub(super) fn check_accepted(statement: &Statement) -> Result<()> {
     match statement {
-        Statement::Statement(statement) => match statement.visit(&mut SyntaxCheck) {
+        Statement::Statement(statement) => match statement.visit(&mut SyntaxCheck::default()) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(()),
         },
@@ -60,7 +62,10 @@ fn check_explained(statement: &Statement) -> Result<()> {
     Err(EngineError::Unsupported { what: format!("EXPLAIN of {label}"), hint: hint.to_owned() })
 }
 
-struct SyntaxCheck;
+#[derive(Default)]
+struct SyntaxCheck {
+    sizes: SelectSizes,
+}
 
 impl Visitor for SyntaxCheck {
     type Break = EngineError;
@@ -70,11 +75,21 @@ impl Visitor for SyntaxCheck {
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<EngineError> {
+        self.sizes.begin_query();
         flow(query::check_query(query))
     }
 
+    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<EngineError> {
+        flow(self.sizes.end_query())
+    }
+
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<EngineError> {
-        flow(query::check_select(select))
+        flow(self.sizes.begin_select(select).and_then(|()| query::check_select(select)))
+    }
+
+    fn post_visit_select(&mut self, _select: &Select) -> ControlFlow<EngineError> {
+        self.sizes.end_select();
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<EngineError> {
@@ -82,6 +97,7 @@ impl Visitor for SyntaxCheck {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<EngineError> {
+        self.sizes.see(expr);
         flow(expression::check(expr))
     }
 }

@@ -13,12 +13,14 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::field_access::{FieldAccess, own_call};
+use super::interruptible_planning::InterruptiblePlanning;
 use crate::functions::DATE_PLUS_TIME;
 
 /// Returns the planners of expressions: ours, then DataFusion's.
 pub(super) fn expr_planners() -> &'static [Arc<dyn ExprPlanner>] {
     static PLANNERS: LazyLock<Vec<Arc<dyn ExprPlanner>>> = LazyLock::new(|| {
-        let own: [Arc<dyn ExprPlanner>; 2] = [Arc::new(FieldAccess), Arc::new(DateArithmetic)];
+        let own: [Arc<dyn ExprPlanner>; 3] =
+            [Arc::new(InterruptiblePlanning), Arc::new(FieldAccess), Arc::new(DateArithmetic)];
         own.into_iter().chain(SessionStateDefaults::default_expr_planners()).collect()
     });
     &PLANNERS

@@ -17,6 +17,7 @@ mod stars;
 mod struct_unnests;
 mod whole_rows;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
@@ -374,19 +375,20 @@ impl<S: ContextProvider> Expander<'_, S> {
     /// Writes out aliases in WHERE, in HAVING and in the select list behind them.
     fn aliases(&self, select: &mut Select) -> Result<()> {
         name_aggregates_in_having(select);
-        let mut aliases: Vec<(String, Expr)> = Vec::new();
+        let mut aliases: HashSet<String> = HashSet::new();
         let mut used = false;
         for item in &select.projection {
             let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-            used |= !aliases.is_empty() && names_any(expr, &aliases);
+            used |= !aliases.is_empty() && names_any(expr, |name| aliases.contains(&name.to_lowercase()));
             if let SelectItem::ExprWithAlias { expr, alias } = item
                 && !matches!(expr, Expr::Identifier(own) if same_name(&own.value, &alias.value))
                 && alias.quote_style != Some('\'')
             {
-                aliases.push((alias.value.clone(), expr.clone()));
+                aliases.insert(alias.value.to_lowercase());
             }
         }
-        used |= select.selection.as_ref().is_some_and(|condition| names_any(condition, &aliases));
+        let is_alias = |name: &str| aliases.contains(&name.to_lowercase());
+        used |= select.selection.as_ref().is_some_and(|condition| names_any(condition, is_alias));
         if !used {
             return Ok(());
         }
@@ -504,7 +506,7 @@ fn write_out_merged(select: &mut Select, merged: &[(String, Expr)]) -> Result<()
     }
     for item in &mut select.projection {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        if !names_any(expr, merged) {
+        if !names_any(expr, |name| merged.iter().any(|(known, _)| same_name(known, name))) {
             continue;
         }
         let name = match &*expr {
@@ -567,9 +569,8 @@ fn write_out_conditions(select: &mut Select, sources: &[Source]) -> Result<()> {
     Ok(())
 }
 
-fn names_any(expr: &Expr, aliases: &[(String, Expr)]) -> bool {
-    let is_alias = |part: &Expr| matches!(part, Expr::Identifier(ident) if aliases.iter().any(|(name, _)| same_name(name, &ident.value)));
-    !aliases.is_empty() && any_expr(expr, is_alias)
+fn names_any(expr: &Expr, is_alias: impl Fn(&str) -> bool) -> bool {
+    any_expr(expr, |part| matches!(part, Expr::Identifier(ident) if is_alias(&ident.value)))
 }
 
 fn write_out_aliases(expr: &mut Expr, known: &[(String, Expr)]) -> Result<()> {

@@ -12,6 +12,7 @@ use super::symmetric_ranges::write_out_symmetric;
 use super::tokens::rewrite_tokens;
 use super::with_weight::check_with_weight;
 use crate::error::{EngineError, Result};
+use crate::limits::QueryUsage;
 
 /// The longest statement text.
 const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -95,10 +96,13 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
+    let check = || QueryUsage::check_current().map_err(EngineError::from);
+    check()?;
     let parameters = number_placeholders(&mut tokens)?;
     let has_parameters = tokens.iter().any(|token| matches!(token.token, Token::Placeholder(_)));
     let nesting = nesting(&tokens)?;
     let tokens = rewrite_tokens(text, tokens)?;
+    check()?;
     let is_mark = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.value == marks::SYMMETRIC);
     let has_symmetric = tokens.iter().any(is_mark);
     let statements = nesting.with_room(|| {
@@ -108,6 +112,7 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
             .build()?
             .parse_statements()
     })?;
+    check()?;
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {

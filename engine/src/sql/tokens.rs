@@ -23,7 +23,9 @@ mod trims;
 mod typed_texts;
 mod types;
 
-use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+use std::str::Chars;
+
+use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
 use self::copies::copies;
@@ -146,7 +148,7 @@ fn is_trigger(token: &TokenWithSpan) -> bool {
 /// Takes the separators out of numbers, and gives `0x1f` its value. A letter right after a number is refused: it would be
 /// read as a name for the column.
 fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    let mut lines: Option<Vec<&str>> = None;
+    let mut characters = OrderedCharacters { rest: text.chars(), line: 1, column: 1 };
     let mut after_number: Option<String> = None;
     let tokens = &mut joined_numbers(tokens)?;
     for token in tokens.iter_mut() {
@@ -164,11 +166,7 @@ fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>>
             }
             Token::HexStringLiteral(digits) => {
                 // `X'1f'` is bytes and `0x1f` a number; their tokens are the same.
-                let lines = lines.get_or_insert_with(|| text.lines().collect());
-                let (line, column) = (token.span.start.line as usize, token.span.start.column as usize);
-                let first =
-                    lines.get(line.saturating_sub(1)).and_then(|line| line.chars().nth(column.saturating_sub(1)));
-                if first == Some('0') {
+                if characters.at(token.span.start) == Some('0') {
                     let digits: String = digits.chars().filter(|character| *character != '_').collect();
                     let value = u64::from_str_radix(&digits, 16).map_err(|_| EngineError::Plan {
                         message: format!("`0x{digits}` is larger than an integer of 64 bits"),
@@ -180,6 +178,31 @@ fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>>
         }
     }
     Ok(std::mem::take(tokens))
+}
+
+/// The characters of a text, by places that are asked for in order.
+struct OrderedCharacters<'t> {
+    rest: Chars<'t>,
+    line: u64,
+    column: u64,
+}
+
+impl OrderedCharacters<'_> {
+    /// Returns the character at a place that is not before the last one.
+    fn at(&mut self, place: Location) -> Option<char> {
+        loop {
+            let mut next = self.rest.clone();
+            let character = next.next()?;
+            if (self.line, self.column) >= (place.line, place.column) {
+                return Some(character);
+            }
+            self.rest = next;
+            (self.line, self.column) = match character {
+                '\n' => (self.line + 1, 1),
+                _ => (self.line, self.column + 1),
+            };
+        }
+    }
 }
 
 /// `0b101` and `0o17` are numbers: the tokenizer has a `0` and a name.
@@ -241,13 +264,14 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
 /// Whether a common table expression is materialized changes no answer.
 fn materialized(items: Vec<Item>) -> Vec<Item> {
     let mut kept: Vec<Item> = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let before_query = items.get(index + 1).is_some_and(|next| next.parentheses().is_some());
+    let mut rest = items.into_iter().enumerate().peekable();
+    while let Some((index, item)) = rest.next() {
+        let before_query = rest.peek().is_some_and(|(_, next)| next.parentheses().is_some());
         if item.is("materialized") && before_query && index > 0 {
             kept.pop_if(|last| last.is("not"));
             continue;
         }
-        kept.push(item.clone());
+        kept.push(item);
     }
     kept
 }
@@ -301,7 +325,11 @@ fn from_first(mut items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
 fn is_behind_with(before: &[Item]) -> bool {
     before.first().is_some_and(|first| first.is("with"))
         && before.last().is_some_and(|last| last.parentheses().is_some())
-        && !before.iter().any(|item| item.is_any(&["select", "insert", "delete", "update", "merge", "create", "copy"]))
+        && !before.iter().any(begins_statement)
+}
+
+fn begins_statement(item: &Item) -> bool {
+    item.is_any(&["select", "insert", "delete", "update", "merge", "create", "copy"])
 }
 
 /// Puts the select list of a query that begins with FROM first. `after` begin what is behind it.
@@ -370,7 +398,13 @@ fn statement_forms(items: Vec<Item>, is_nested: bool) -> Result<Vec<Item>> {
         return Ok(joined([select, items[1..].to_vec()]));
     }
     const BEFORE: [&str; 8] = ["as", "explain", "analyze", "verbose", "describe", "all", "union", "materialized"];
-    let begins = |index: usize| index == 0 || items[index - 1].is_any(&BEFORE) || is_behind_with(&items[..index]);
+    // Looked for once, as [`is_behind_with`] looks at each place.
+    let statement = items.iter().position(begins_statement).unwrap_or(items.len());
+    let begins = |index: usize| match index.checked_sub(1).map(|before| &items[before]) {
+        None => true,
+        Some(before) if before.is_any(&BEFORE) => true,
+        Some(before) => index <= statement && before.parentheses().is_some() && items[0].is("with"),
+    };
     let found =
         (0..items.len()).find(|index| items[*index].is_any(&["summarize", "pivot", "unpivot"]) && begins(*index));
     let found = found.or_else(|| (is_nested && items.len() > 1 && items[0].is("describe")).then_some(0));
@@ -417,14 +451,15 @@ fn joins(items: Vec<Item>) -> Result<Vec<Item>> {
 /// `a POSITIONAL JOIN b` becomes a cross join with the flag.
 fn positional_joins(items: Vec<Item>) -> Result<Vec<Item>> {
     let mut kept: Vec<Item> = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let before_join = items.get(index + 1).is_some_and(|next| next.is("join"));
-        if item.is("global") && items.get(index + 1).is_some_and(|next| next.is("cross")) {
+    let mut rest = items.into_iter().peekable();
+    while let Some(item) = rest.next() {
+        let before_join = rest.peek().is_some_and(|next| next.is("join"));
+        if item.is("global") && rest.peek().is_some_and(|next| next.is("cross")) {
             return Err(EngineError::Unsupported { what: "GLOBAL JOIN".into(), hint: "leave GLOBAL out".into() });
         }
         match item.is("positional") && before_join {
             true => kept.extend([word("GLOBAL", item.span()), word("CROSS", item.span())]),
-            false => kept.push(item.clone()),
+            false => kept.push(item),
         }
     }
     Ok(kept)
@@ -452,6 +487,8 @@ fn wrong(message: &str) -> EngineError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use crate::sql::parse::parse_statement;
 
     fn parsed(text: &str) -> String {
@@ -462,6 +499,8 @@ mod tests {
     fn forms_become_what_is_parsed() {
         for (text, rewritten) in [
             ("SELECT 1_000, 0xff", "SELECT 1000, 255"),
+            ("SELECT 'ä\n', X'01', 0x1f,\r\n X'02', 0xff", "SELECT 'ä\n', X'01', 31, X'02', 255"),
+            ("SELECT TIMESTAMP_S 'a', TIMESTAMP_S 'b'", "SELECT CAST('a' AS TIMESTAMP_S), CAST('b' AS TIMESTAMP_S)"),
             ("SELECT [x FOR x IN l]", "SELECT list_transform(l, x -> x)"),
             ("SELECT [x + 1 FOR x IN l IF x > 1]", "SELECT list_transform(list_filter(l, x -> x > 1), x -> x + 1)"),
             ("SELECT 2 ** 3, count(*) FROM t", "SELECT 2 ^ 3, count(*) FROM t"),
@@ -475,6 +514,30 @@ mod tests {
             ("WITH t AS NOT MATERIALIZED (SELECT 1) SELECT * FROM t", "WITH t AS (SELECT 1) SELECT * FROM t"),
         ] {
             assert_eq!(parsed(text), rewritten, "{text}");
+        }
+    }
+
+    /// Of each text the rewriting took the square of its length, minutes of a core that nothing ended; samples and frames were
+    /// nested besides, as deep as the stack was.
+    #[test]
+    fn long_statements_are_rewritten_in_time() {
+        for (begin, part) in [
+            ("SELECT ", "TIMESTAMP_S 'a', "),
+            ("SELECT ", "X'00', "),
+            ("SELECT ", "LIMIT 1 %, "),
+            ("SELECT ", "BETWEEN ASYMMETRIC, "),
+            ("SELECT ", ") quarters, "),
+            ("SELECT ", ") IGNORE NULLS), "),
+            ("SELECT ", "ROW EXCLUDE NO OTHERS, "),
+            ("SELECT ", "(a JOIN b JOIN c ON x ON y), "),
+            ("MERGE INTO t, ", "THEN DO NOTHING, "),
+            ("MERGE INTO t, ", "THEN UPDATE WHEN, "),
+            ("SELECT * FROM a ", "USING SAMPLE 1% WHERE, "),
+        ] {
+            let text = format!("{begin}{}1", part.repeat(20_000));
+            let began = Instant::now();
+            let _ = parse_statement(&text);
+            assert!(began.elapsed() < Duration::from_secs(60), "{part}: {:?}", began.elapsed());
         }
     }
 

@@ -18,6 +18,7 @@ mod lance;
 mod location;
 mod object_listing;
 mod parquet_columns;
+mod parquet_depth;
 mod read_ahead;
 mod reader_options;
 mod reading;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use http::HeaderValue;
@@ -45,6 +45,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const KEEP_ALIVE_WITHIN: Duration = Duration::from_secs(60);
 /// The pause after a failed accept, without which a process out of file descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often the log says that connections cannot be accepted, while it goes on.
+const FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Where connections come from.
 pub(super) struct Listeners {
@@ -100,6 +102,7 @@ impl Connections {
         let shared = Arc::new(self);
         let draining = shared.state.shutdown.draining();
         tokio::pin!(draining);
+        let mut failures = AcceptFailures::default();
         loop {
             // The permit comes before the connection: beyond the bound, clients wait in the listener's queue.
             let place = tokio::select! {
@@ -115,7 +118,7 @@ impl Connections {
             let accepted = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    failures.log(&error);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -246,6 +249,24 @@ fn connection_builder(state: &ConnectionParts) -> auto::Builder<Tracked> {
     builder
 }
 
+/// Failures to accept a connection, which come many times a second where the process is out of file descriptors.
+#[derive(Default)]
+struct AcceptFailures {
+    logged_at: Option<Instant>,
+    since: u64,
+}
+
+impl AcceptFailures {
+    fn log(&mut self, error: &std::io::Error) {
+        self.since += 1;
+        if self.logged_at.is_some_and(|at| at.elapsed() < FAILURES_LOGGED_EVERY) {
+            return;
+        }
+        tracing::warn!(%error, failures = self.since, "cannot accept a connection");
+        (self.logged_at, self.since) = (Some(Instant::now()), 0);
+    }
+}
+
 /// Spawns hyper's per-stream tasks as tasks of the server, so that a shutdown waits for them.
 #[derive(Clone)]
 struct Tracked(Shutdown);
@@ -257,5 +278,24 @@ where
 {
     fn execute(&self, task: F) {
         self.0.spawn(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_go_on_are_logged_now_and_then() {
+        let mut failures = AcceptFailures::default();
+        let error = std::io::Error::other("too many open files");
+        failures.log(&error);
+        let first = failures.logged_at;
+        failures.log(&error);
+        failures.log(&error);
+        assert_eq!((failures.logged_at, failures.since), (first, 2));
+        failures.logged_at = Instant::now().checked_sub(FAILURES_LOGGED_EVERY);
+        failures.log(&error);
+        assert_eq!(failures.since, 0);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::extract::State;
 use axum::middleware::from_fn_with_state;
@@ -17,7 +18,7 @@ use tokio::net::TcpListener;
 use tonic::Status;
 
 use super::connections::{ConnectionParts, Connections, Listeners};
-use super::{METRICS_UPKEEP, Server, ServerError, install_crypto_provider};
+use super::{METRICS_UPKEEP, Server, ServerError, install_crypto_provider, require_set_clock};
 use crate::auth::Authenticator;
 use crate::cluster::{ClusterChannels, ClusterKey, ClusterTls, WorkerGate, gate};
 use crate::config::{Config, Settings};
@@ -50,6 +51,7 @@ impl Server {
     /// Listens for tasks of coordinators, with a data folder for what is spilled and nothing else.
     pub async fn start_worker(config: Config, progress: Arc<dyn Progress>) -> Result<RunningWorker, ServerError> {
         install_crypto_provider();
+        require_set_clock(SystemTime::now())?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }

@@ -453,6 +453,9 @@ fn of_kql() -> Vec<Attack> {
             "let a = toscalar(range i from 1 to 1000000 step 1 | summarize make_list(strrep('x', 1000))); \
              range j from 1 to 10 step 1 | extend b = a",
         ),
+        kql("KQL toscalar in many places", {
+            "let a = toscalar(print strrep(strrep('a', 1000), 1000)); print ".to_owned() + &vec!["a"; 5_000].join(", ")
+        }),
         kql(
             "KQL mv-expand twice",
             "print a = range(1, 3000) | mv-expand a | extend b = range(1, 3000) | mv-expand b \

@@ -1,8 +1,9 @@
 //! Errors of tasks: they come back with their codes, however long they are.
 
+use reqwest::Client;
 use serde_json::json;
 
-use super::ClusterProcesses;
+use super::{ClusterProcesses, ask, coordinator, tables, worker};
 
 #[tokio::test]
 async fn errors_of_tasks_have_the_codes_of_one_node() {
@@ -26,4 +27,27 @@ async fn errors_of_tasks_have_the_codes_of_one_node() {
     // No worker was taken for lost.
     let counted = "SELECT count(*) AS n FROM orders WHERE o_orderkey > 7";
     cluster.assert_shared("the next query", counted, "boss").await;
+}
+
+#[tokio::test]
+async fn where_workers_are_is_told_to_administrators() {
+    let there = worker(&[]);
+    // Nobody listens at it.
+    let gone = "http://127.0.0.1:9";
+    let tokens = ("QUERENT_AUTH_TOKENS", "boss:admin:boss,ann:read:ann");
+    let server = coordinator(&format!("{},{gone}", there.url), &[tokens]);
+    let http = Client::new();
+    for statement in tables() {
+        ask(&http, &server.url, json!({ "sql": statement }), Some("boss")).await.unwrap();
+    }
+    let sql = "EXPLAIN SELECT o_custkey, count(*) AS n FROM orders GROUP BY o_custkey";
+    for (token, is_told) in [("boss", true), ("ann", false)] {
+        let shown = json!(ask(&http, &server.url, json!({ "sql": sql }), Some(token)).await.unwrap()).to_string();
+        assert!(shown.contains("runs on 1 worker") && shown.contains("left out: "), "{shown}");
+        assert_eq!(shown.contains("127.0.0.1"), is_told, "{token}: {shown}");
+        let analyzed = sql.replace("EXPLAIN", "EXPLAIN ANALYZE");
+        let shown = json!(ask(&http, &server.url, json!({ "sql": analyzed }), Some(token)).await.unwrap()).to_string();
+        assert!(shown.contains(".parquet"), "{shown}");
+        assert_eq!(shown.contains("default/orders"), is_told, "{token}: {shown}");
+    }
 }

@@ -31,9 +31,12 @@ impl<'a> Binder<'a> {
             .iter()
             .find(|known| std::ptr::eq(known.body, body) && known.environment.is_same_as(scope.environment));
         if let Some(known) = known {
-            return Ok(known.value.clone());
+            let value = known.value.clone();
+            self.spend_on(&value, body.span)?;
+            return Ok(value);
         }
         let value = self.first_value_of(body, scope)?;
+        self.spend_on(&value, body.span)?;
         let environment = scope.environment.clone();
         self.first_values.push(FirstValue { body, environment, value: value.clone() });
         Ok(value)
@@ -81,7 +84,9 @@ impl<'a> Binder<'a> {
         for batch in rows {
             for row in 0..batch.num_rows() {
                 let value = ScalarValue::try_from_array(batch.column(0), row)?;
-                values.push(Typed::new(lit(value), column.kql_type));
+                let value = Typed::new(lit(value), column.kql_type);
+                self.spend_on(&value, table.span)?;
+                values.push(value);
             }
         }
         Ok(values)

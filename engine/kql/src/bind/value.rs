@@ -64,6 +64,14 @@ pub(crate) fn constant_of(expr: &PlanExpr) -> Result<Option<ScalarValue>> {
 }
 
 impl Binder<'_> {
+    /// Counts the bytes of a value that was read, and is copied to each place that names it. Errors: as [`Binder::spend`].
+    pub(crate) fn spend_on(&mut self, value: &Typed, span: Span) -> Result<()> {
+        match &value.expr {
+            PlanExpr::Literal(constant, _) => self.spend(constant.size() / CONSTANT_BYTES_OF_NODE, span),
+            _ => Ok(()),
+        }
+    }
+
     /// Binds a literal.
     pub(crate) fn literal(&mut self, literal: &Literal, span: Span) -> Result<Typed> {
         Ok(match literal {

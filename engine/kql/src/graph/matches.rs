@@ -18,6 +18,7 @@ use super::network::{Id, Network};
 use super::pattern::{Cycles, FoundMatch, GraphPattern, MAX_MATCHES, MAX_STEPS, matches};
 use super::shape::PatternShape;
 use super::{constant, plan_error};
+use crate::interrupt::check_interrupt;
 
 /// The name of the aggregate `(source T, target T, is_edge Boolean, fits Int64, edge Struct, node Struct, pattern Utf8,
 /// cycles Utf8, conditioned_nodes Int64, conditioned_edges Int64)`, of which the last four are constants. A row is an edge,
@@ -210,7 +211,9 @@ impl GraphRows {
         }
         let pattern = self.pattern(&row_of_node, &edge_rows, fits);
         let network = Network::new(list.node_count() as usize, list.ends(), true);
-        let found = matches(&network, &pattern, MAX_MATCHES, MAX_STEPS).map_err(|limit| {
+        let found = matches(&network, &pattern, MAX_MATCHES, MAX_STEPS);
+        check_interrupt()?;
+        let found = found.map_err(|limit| {
             DataFusionError::ResourcesExhausted(format!("graph_match: {limit}; give it conditions, or shorter paths"))
         })?;
 

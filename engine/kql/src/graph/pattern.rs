@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::network::{Id, Network, Way};
+use crate::interrupt::is_interrupted;
 
 /// The most matches of a pattern.
 pub(crate) const MAX_MATCHES: usize = 1_000_000;
@@ -79,6 +80,8 @@ pub(crate) enum SearchLimit {
     Steps,
     /// A sequence of the pattern shares no node with those before it.
     Unconnected,
+    /// The query is over.
+    Interrupted,
 }
 
 impl fmt::Display for SearchLimit {
@@ -89,7 +92,39 @@ impl fmt::Display for SearchLimit {
             Self::Unconnected => {
                 formatter.write_str("the sequences of a pattern are connected by nodes that they share")
             }
+            Self::Interrupted => formatter.write_str("the query is over"),
         }
+    }
+}
+
+/// The steps that a search may still take. Now and then it is looked whether the query is over.
+#[derive(Debug)]
+pub(crate) struct SearchBudget {
+    steps_left: usize,
+    work_until_look: usize,
+}
+
+impl SearchBudget {
+    const WORK_UNTIL_LOOK: usize = 16_384;
+
+    pub(crate) fn new(steps: usize) -> Self {
+        Self { steps_left: steps, work_until_look: Self::WORK_UNTIL_LOOK }
+    }
+
+    /// Takes steps. Errors: none are left, or the query is over.
+    pub(crate) fn take(&mut self, steps: usize) -> Result<(), SearchLimit> {
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or(SearchLimit::Steps)?;
+        self.work(steps)
+    }
+
+    /// Counts work that is bounded by the time of the query alone. Errors: it is over.
+    pub(crate) fn work(&mut self, amount: usize) -> Result<(), SearchLimit> {
+        self.work_until_look = self.work_until_look.saturating_sub(amount.max(1));
+        if self.work_until_look > 0 {
+            return Ok(());
+        }
+        self.work_until_look = Self::WORK_UNTIL_LOOK;
+        if is_interrupted() { Err(SearchLimit::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -117,7 +152,7 @@ pub(crate) fn matches(
         used: vec![0; network.edges()],
         found: Vec::new(),
         max_matches,
-        steps_left: max_steps,
+        budget: SearchBudget::new(max_steps),
     };
     for node in 0..network.nodes() as Id {
         if search.is_allowed(start, node) {
@@ -159,7 +194,7 @@ struct PatternSearch<'a> {
     used: Vec<u32>,
     found: Vec<FoundMatch>,
     max_matches: usize,
-    steps_left: usize,
+    budget: SearchBudget,
 }
 
 impl PatternSearch<'_> {
@@ -173,18 +208,12 @@ impl PatternSearch<'_> {
         self.nodes.contains(&Some(node)) || self.paths.iter().any(|path| path.inner.contains(&node))
     }
 
-    /// Takes steps: one for each hop, and one for each edge that is copied into a path or a match.
-    fn step(&mut self, steps: usize) -> Result<(), SearchLimit> {
-        self.steps_left = self.steps_left.checked_sub(steps).ok_or(SearchLimit::Steps)?;
-        Ok(())
-    }
-
     fn next_edge(&mut self, place: usize) -> Result<(), SearchLimit> {
         let Some((edge, from_left)) = self.order.get(place).copied() else {
             if self.found.len() >= self.max_matches {
                 return Err(SearchLimit::Matches);
             }
-            self.step(self.paths.iter().map(|path| path.edges.len()).sum())?;
+            self.budget.take(self.paths.iter().map(|path| path.edges.len()).sum())?;
             let nodes = self.nodes.iter().map(|node| node.unwrap_or_default()).collect();
             self.found.push(FoundMatch { nodes, paths: self.paths.clone() });
             return Ok(());
@@ -198,9 +227,10 @@ impl PatternSearch<'_> {
         self.walk(EdgeWalk { place, edge, from_left, to, way, range }, node, &mut EdgePath::default())
     }
 
-    /// Tries all ways on from a node. The steps are `walked` so far, in the order of the walk.
+    /// Tries all ways on from a node. The steps are `walked` so far, in the order of the walk. Each hop is a step of the budget, and
+    /// each edge that is copied into a path or a match.
     fn walk(&mut self, walk: EdgeWalk, node: Id, walked: &mut EdgePath) -> Result<(), SearchLimit> {
-        self.step(1)?;
+        self.budget.take(1)?;
         let (low, high) = walk.range;
         if walked.edges.len() >= low {
             self.arrive(walk, node, walked)?;
@@ -212,6 +242,8 @@ impl PatternSearch<'_> {
         let is_inner = !walked.edges.is_empty();
         if is_inner {
             let fits = self.pattern.edges[walk.edge].inner.as_ref().is_none_or(|mask| mask[node as usize]);
+            // Many nodes are compared at once.
+            self.budget.work(walked.inner.len() / 16)?;
             let is_new =
                 self.pattern.cycles != Cycles::None || !(self.is_in_match(node) || walked.inner.contains(&node));
             if !fits || !is_new {
@@ -252,7 +284,7 @@ impl PatternSearch<'_> {
         if is_within || (!is_known && !self.is_allowed(walk.to, node)) {
             return Ok(());
         }
-        self.step(walked.edges.len())?;
+        self.budget.take(walked.edges.len())?;
         let mut path = walked.clone();
         if !walk.from_left {
             path.edges.reverse();

@@ -17,12 +17,15 @@ use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
     text_literal, text_of, unique_name,
 };
+use crate::interrupt::is_interrupted;
 use crate::types::KqlType;
 
 /// The most different texts that are read.
 const MAX_TEXTS: usize = 100_000;
 /// The most patterns that a text is compared with.
 const MAX_PATTERNS: usize = 1_000;
+/// With more terms a text is compared with patterns for so long that it is looked in between whether the query is over.
+const LONG_TEXT_TERMS: usize = 1_000;
 const DEFAULT_THRESHOLD: f64 = 0.1;
 /// The pattern of texts that are like no others.
 const OTHERS: &str = "others";
@@ -85,6 +88,8 @@ impl<'a> Binder<'a> {
             return fail(BindErrorCode::TooLarge, by.span, format!("more than {MAX_TEXTS} different texts"));
         }
         let patterns = patterns(&texts, &characters, threshold);
+        // Where the query is over they are not all.
+        self.spend(0, by.span)?;
         if keeps_rows {
             return self.with_patterns(input, text, &texts, &patterns);
         }
@@ -179,17 +184,23 @@ fn split<'t>(text: &'t str, characters: &str) -> (Vec<&'t str>, Vec<&'t str>) {
     }
 }
 
+/// Returns the patterns of texts, those of all of them unless the query is over.
 fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<TextPattern> {
     let mut groups: Vec<LikeTexts> = Vec::new();
     let mut by_length: HashMap<usize, Vec<usize>> = HashMap::new();
     for (number, (text, count)) in texts.iter().enumerate() {
+        if is_interrupted() {
+            break;
+        }
         let (terms, between) = split(text, characters);
         let candidates = by_length.entry(terms.len()).or_default();
         let common = |group: &LikeTexts| {
             group.terms.iter().zip(&terms).filter(|(known, term)| known.as_deref() == Some(**term)).count()
         };
+        let is_long = terms.len() > LONG_TEXT_TERMS;
         let alike = candidates
             .iter()
+            .take_while(|_| !(is_long && is_interrupted()))
             .map(|index| (*index, common(&groups[*index])))
             .filter(|(_, common)| *common > 0 && 2 * common >= terms.len())
             .max_by_key(|(index, common)| (*common, usize::MAX - index));

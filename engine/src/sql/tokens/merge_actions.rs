@@ -2,8 +2,6 @@
 //! `UPDATE SET *`, `INSERT`, `INSERT *`, each also `BY NAME` or `BY POSITION`). They become an UPDATE, or an INSERT, of a column
 //! that no table has.
 
-use std::ops::Range;
-
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
@@ -14,23 +12,33 @@ pub(super) fn merge_actions(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.windows(2).any(|pair| is_word(&pair[0].token, "merge") && is_word(&pair[1].token, "into")) {
         return;
     }
-    while let Some(then) = tokens.windows(3).position(does_nothing) {
-        let is_insert = is_of_new_rows(&tokens[..then]);
-        put(tokens, then + 1..then + 3, is_insert, marks::NOTHING);
-    }
-    let mut at = 0;
-    while at < tokens.len() {
-        if let Some((length, is_insert, mark)) = whole_row(&tokens[at..]) {
-            put(tokens, at + 1..at + length, is_insert, mark);
+    let mut written = Vec::with_capacity(tokens.len());
+    let (mut at, mut is_of_new_rows) = (0, false);
+    while let Some(token) = tokens.get(at) {
+        if is_word(&token.token, "matched") {
+            is_of_new_rows = begins_new_rows(tokens, at);
         }
-        at += 1;
+        written.push(token.clone());
+        let found = match does_nothing(&tokens[at..]) {
+            true => Some((3, is_of_new_rows, marks::NOTHING)),
+            false => whole_row(&tokens[at..]),
+        };
+        match found {
+            Some((length, is_insert, mark)) => {
+                let span = token.span;
+                written.extend(action(is_insert, mark).into_iter().map(|token| TokenWithSpan { token, span }));
+                at += length;
+            }
+            None => at += 1,
+        }
     }
+    *tokens = written;
 }
 
-/// Puts an action on the column `mark` in the place of tokens.
-fn put(tokens: &mut Vec<TokenWithSpan>, place: Range<usize>, is_insert: bool, mark: &str) {
+/// Returns an action on the column `mark`.
+fn action(is_insert: bool, mark: &str) -> Vec<Token> {
     let column = Token::make_word(mark, None);
-    let action = match is_insert {
+    match is_insert {
         true => vec![
             Token::make_keyword("INSERT"),
             Token::LParen,
@@ -48,9 +56,7 @@ fn put(tokens: &mut Vec<TokenWithSpan>, place: Range<usize>, is_insert: bool, ma
             Token::Eq,
             Token::make_keyword("NULL"),
         ],
-    };
-    let span = tokens[place.start - 1].span;
-    tokens.splice(place, action.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
 }
 
 /// Returns, where tokens begin with `THEN` and an action on a whole row, how many they are, whether it is an INSERT, and its mark.
@@ -84,13 +90,12 @@ fn whole_row(tokens: &[TokenWithSpan]) -> Option<(usize, bool, &'static str)> {
 /// Whether tokens are `THEN DO NOTHING`.
 fn does_nothing(tokens: &[TokenWithSpan]) -> bool {
     let words = ["then", "do", "nothing"];
-    tokens.iter().zip(words).all(|(token, text)| is_word(&token.token, text))
+    tokens.len() >= words.len() && tokens.iter().zip(words).all(|(token, text)| is_word(&token.token, text))
 }
 
-/// Whether the last clause that begins in these tokens is of rows that the table has not.
-fn is_of_new_rows(tokens: &[TokenWithSpan]) -> bool {
+/// Whether the clause with this MATCHED is of rows that the table has not.
+fn begins_new_rows(tokens: &[TokenWithSpan], matched: usize) -> bool {
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, text));
-    let Some(matched) = tokens.iter().rposition(|token| is_word(&token.token, "matched")) else { return false };
     let is_negated = matched.checked_sub(1).is_some_and(|before| is(before, "not"));
     is_negated && !(is(matched + 1, "by") && is(matched + 2, "source"))
 }

@@ -51,11 +51,21 @@ pub(super) fn nested_joins(tokens: &mut Vec<TokenWithSpan>) {
             _ => {}
         }
     }
-    brackets.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    for (at, token) in brackets {
-        let span = tokens[at].span;
-        tokens.insert(at, TokenWithSpan { token, span });
+    if brackets.is_empty() {
+        return;
     }
+    // Of several at one place the last one found comes first.
+    brackets.reverse();
+    brackets.sort_by_key(|(at, _)| *at);
+    let mut brackets = brackets.into_iter().peekable();
+    let mut written = Vec::with_capacity(tokens.len() + brackets.len());
+    for (at, token) in std::mem::take(tokens).into_iter().enumerate() {
+        while let Some((_, bracket)) = brackets.next_if(|(place, _)| *place == at) {
+            written.push(TokenWithSpan { token: bracket, span: token.span });
+        }
+        written.push(token);
+    }
+    *tokens = written;
 }
 
 /// Returns whether the join behind these tokens is one on a condition.

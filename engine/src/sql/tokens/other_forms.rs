@@ -316,12 +316,13 @@ fn symmetric_ranges(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
         return Ok(tokens);
     }
     let mut written = Vec::with_capacity(tokens.len() + marked.len());
+    let mut left_out = left_out.into_iter().peekable();
     for (at, token) in tokens.into_iter().enumerate() {
         let span = token.span;
         if marked.contains(&at) {
             written.push(TokenWithSpan { token: Token::make_word(marks::SYMMETRIC, None), span });
             written.push(TokenWithSpan { token: Token::StringConcat, span });
-        } else if !left_out.contains(&at) {
+        } else if left_out.next_if_eq(&at).is_none() {
             written.push(token);
         }
     }
@@ -342,15 +343,17 @@ fn percent_limits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut written = Vec::with_capacity(tokens.len() + 2 * found.len());
+    let mut found = found.into_iter().peekable();
     for (at, token) in tokens.into_iter().enumerate() {
         let span = token.span;
         let with = |token: Token| TokenWithSpan { token, span };
-        if at > 0 && found.contains(&(at - 1)) {
-            written.extend([with(Token::make_word(marks::LIMIT_PERCENT, None)), with(Token::LParen), token]);
-        } else if at > 1 && found.contains(&(at - 2)) {
-            written.push(with(Token::RParen));
-        } else {
-            written.push(token);
+        match found.peek().and_then(|limit| at.checked_sub(*limit)) {
+            Some(1) => written.extend([with(Token::make_word(marks::LIMIT_PERCENT, None)), with(Token::LParen), token]),
+            Some(2) => {
+                written.push(with(Token::RParen));
+                found.next();
+            }
+            _ => written.push(token),
         }
     }
     written
@@ -383,16 +386,36 @@ fn joined_texts(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     Ok(kept)
 }
 
-/// `EXCLUDE NO OTHERS` is what a frame does anyway.
-fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+/// `EXCLUDE NO OTHERS` is what a frame does anyway. Errors: `unsupported` for what else a frame may exclude.
+fn without_default_exclusion(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
-    let excludes = |at: usize| is(at, "exclude") && at > 0 && FRAME_ENDS.iter().any(|end| is(at - 1, end));
-    let Some(at) = (0..tokens.len()).find(|at| excludes(*at)) else { return Ok(tokens) };
-    if is(at + 1, "no") && is(at + 2, "others") {
-        let mut kept = tokens;
-        kept.drain(at..at + 3);
-        return without_default_exclusion(kept);
+    let mut left_out: Vec<usize> = Vec::new();
+    let (mut at, mut last_kept) = (0, None);
+    while at < tokens.len() {
+        if is(at, "exclude") && last_kept.is_some_and(|last| FRAME_ENDS.iter().any(|end| is(last, end))) {
+            if !is(at + 1, "no") || !is(at + 2, "others") {
+                return Err(excluded_rows(&tokens, at));
+            }
+            left_out.extend(at..at + 3);
+            at += 3;
+        } else {
+            last_kept = Some(at);
+            at += 1;
+        }
     }
+    let mut left_out = left_out.into_iter().peekable();
+    let mut place = 0;
+    tokens.retain(|_| {
+        let is_left_out = left_out.next_if_eq(&place).is_some();
+        place += 1;
+        !is_left_out
+    });
+    Ok(tokens)
+}
+
+/// Returns the error of the EXCLUDE of a frame at a token.
+fn excluded_rows(tokens: &[TokenWithSpan], at: usize) -> EngineError {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
     let (what, instead) = if is(at + 1, "group") {
         (
             "EXCLUDE GROUP in a window frame",
@@ -413,7 +436,7 @@ fn without_default_exclusion(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWith
              OVER (ORDER BY k ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING))",
         )
     };
-    Err(unsupported(what, instead))
+    unsupported(what, instead)
 }
 
 /// Refuses the form that begins at a token. Actions of MERGE are told from the results of CASE, and SET from that of UPDATE.

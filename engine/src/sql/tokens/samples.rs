@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::sql::marks;
 
 /// Gives the samples of a level one form.
-pub(super) fn samples(items: Vec<Item>) -> Result<Vec<Item>> {
+pub(super) fn samples(mut items: Vec<Item>) -> Result<Vec<Item>> {
     let mut done = Vec::with_capacity(items.len());
     let mut index = 0;
     while index < items.len() {
@@ -22,7 +22,8 @@ pub(super) fn samples(items: Vec<Item>) -> Result<Vec<Item>> {
             done = sample.around_from(done, items[index].span())?;
             index += 2 + used;
         } else {
-            done.push(items[index].clone());
+            let read = token(Token::EOF, Span::empty());
+            done.push(std::mem::replace(&mut items[index], read));
             index += 1;
         }
     }
@@ -93,16 +94,27 @@ impl SampleClause {
         joined([vec![word("TABLESAMPLE", span), amount], seed.unwrap_or_default()])
     }
 
-    /// Puts the sample around the last FROM clause: it is drawn from what FROM makes, before WHERE.
-    fn around_from(self, items: Vec<Item>, span: Span) -> Result<Vec<Item>> {
+    /// Puts the sample around the last FROM clause: it is drawn from what FROM makes, before WHERE. Errors: `sql_plan_error` where it
+    /// has one already.
+    fn around_from(self, mut items: Vec<Item>, span: Span) -> Result<Vec<Item>> {
         const AFTER: [&str; 5] = ["where", "group", "having", "window", "qualify"];
         let Some(from) = items.iter().rposition(|item| item.is("from")) else { return Err(wrong(Self::USAGE)) };
-        let end = items.iter().skip(from).position(|item| item.is_any(&AFTER)).map_or(items.len(), |at| from + at);
-        let relations = items[from + 1..end].to_vec();
+        let mut relations = items.split_off(from + 1);
+        let end = relations.iter().position(|item| item.is_any(&AFTER)).unwrap_or(relations.len());
+        let after = relations.split_off(end);
+        let has_sample = matches!(
+            relations.as_slice(),
+            [name, arguments] if name.is(marks::SAMPLE) && arguments.parentheses().is_some()
+        );
+        if has_sample {
+            return Err(wrong("a query has one sample; draw another from a query in brackets"));
+        }
         let query = joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], relations]);
         let unit = vec![token(Token::SingleQuotedString(self.unit.to_lowercase()), span)];
         let mut arguments = vec![vec![parenthesized(query, span)], vec![self.amount], unit];
         arguments.extend(self.seed.map(|seed| vec![seed]));
-        Ok(joined([items[..=from].to_vec(), call(marks::SAMPLE, arguments, span), items[end..].to_vec()]))
+        items.extend(call(marks::SAMPLE, arguments, span));
+        items.extend(after);
+        Ok(items)
     }
 }

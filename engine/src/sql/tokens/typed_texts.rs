@@ -2,6 +2,8 @@
 //! it knows `DECADE`, `CENTURY` and `MILLENNIUM`, not what several of them are called. It would read a column with a
 //! name.
 
+use std::collections::HashMap;
+
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::is_word;
@@ -22,9 +24,13 @@ const UNITS: [(&str, &str); 5] = [
 pub(super) fn typed_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let unit_of = |at: usize| {
         let (_, unit) = UNITS.iter().find(|(several, _)| is_word(&tokens[at].token, several))?;
-        ends_interval(&tokens[..at]).then_some((at, *unit))
+        Some((at, *unit))
     };
-    let units: Vec<(usize, &str)> = (0..tokens.len()).filter_map(unit_of).collect();
+    let mut units: Vec<(usize, &str)> = (0..tokens.len()).filter_map(unit_of).collect();
+    if !units.is_empty() {
+        let opened = opening_brackets(&tokens);
+        units.retain(|(at, _)| ends_interval(&tokens[..*at], &opened));
+    }
     for (at, unit) in units {
         tokens[at].token = Token::make_word(unit, None);
     }
@@ -42,18 +48,20 @@ pub(super) fn typed_texts(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> 
         return tokens;
     }
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4 * found.len());
+    let mut found = found.into_iter().peekable();
     for (at, token) in tokens.into_iter().enumerate() {
         let span = token.span;
         let with = |token: Token| TokenWithSpan { token, span };
-        if found.contains(&at) {
-            written.extend([with(Token::make_keyword("CAST")), with(Token::LParen), token]);
-        } else if at > 0
-            && found.contains(&(at - 1))
-            && let Some(name) = written.pop()
-        {
-            written.extend([token, with(Token::make_keyword("AS")), name, with(Token::RParen)]);
-        } else {
-            written.push(token);
+        match found.peek().and_then(|name| at.checked_sub(*name)) {
+            Some(0) => written.extend([with(Token::make_keyword("CAST")), with(Token::LParen), token]),
+            Some(_) => {
+                found.next();
+                let name = written.pop();
+                written.extend([token, with(Token::make_keyword("AS"))]);
+                written.extend(name);
+                written.push(with(Token::RParen));
+            }
+            None => written.push(token),
         }
     }
     written
@@ -70,11 +78,14 @@ pub(super) fn nulls_behind_calls(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWit
             && is_word(&nulls.token, "nulls")
             && (is_word(&treatment.token, "ignore") || is_word(&treatment.token, "respect"))
             && !tokens.get(at + 4).is_some_and(|next| is_word(&next.token, "filter"))
-            && matching_open(&tokens[..at + 3])
-                .and_then(|open| tokens[..open].last())
-                .is_some_and(|name| FUNCTIONS.iter().any(|function| is_word(&name.token, function)))
     };
-    let found: Vec<usize> = (0..tokens.len()).filter(is_such).collect();
+    let mut found: Vec<usize> = (0..tokens.len()).filter(is_such).collect();
+    if !found.is_empty() {
+        let opened = opening_brackets(&tokens);
+        let name = |at: usize| tokens[..*opened.get(&(at + 3))?].last();
+        found
+            .retain(|at| name(*at).is_some_and(|name| FUNCTIONS.iter().any(|function| is_word(&name.token, function))));
+    }
     for at in found {
         // The bracket moves before the two words.
         tokens[at + 1..at + 4].rotate_right(1);
@@ -82,13 +93,13 @@ pub(super) fn nulls_behind_calls(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWit
     tokens
 }
 
-/// Returns whether the last tokens are `INTERVAL` and a value.
-fn ends_interval(before: &[TokenWithSpan]) -> bool {
+/// Returns whether the last tokens are `INTERVAL` and a value. `opened` has where brackets open, by where they close.
+fn ends_interval(before: &[TokenWithSpan], opened: &HashMap<usize, usize>) -> bool {
     let Some((last, rest)) = before.split_last() else { return false };
     let rest = match last.token {
         Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => rest,
-        Token::RParen => match matching_open(rest) {
-            Some(open) => &rest[..open],
+        Token::RParen => match opened.get(&rest.len()) {
+            Some(open) => &rest[..*open],
             None => return false,
         },
         _ => return false,
@@ -96,15 +107,18 @@ fn ends_interval(before: &[TokenWithSpan]) -> bool {
     rest.last().is_some_and(|token| is_word(&token.token, "interval"))
 }
 
-/// Returns where the bracket opens that is open at the end of tokens.
-fn matching_open(tokens: &[TokenWithSpan]) -> Option<usize> {
-    let mut depth = 1_usize;
-    tokens.iter().rposition(|token| {
+/// Returns where brackets open, by where they close.
+fn opening_brackets(tokens: &[TokenWithSpan]) -> HashMap<usize, usize> {
+    let mut open = Vec::new();
+    let mut opened = HashMap::new();
+    for (at, token) in tokens.iter().enumerate() {
         match token.token {
-            Token::RParen => depth += 1,
-            Token::LParen => depth -= 1,
+            Token::LParen => open.push(at),
+            Token::RParen => {
+                opened.extend(open.pop().map(|start| (at, start)));
+            }
             _ => {}
         }
-        depth == 0
-    })
+    }
+    opened
 }

@@ -38,6 +38,7 @@ use super::file_columns::{
     with_text_parts,
 };
 use super::file_streams::{EachBatch, ScanReader};
+use super::parquet_depth::is_too_deep;
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
 use crate::error::{EngineError, Result, store_error_in};
@@ -49,6 +50,8 @@ const BATCH_ROWS: usize = 8192;
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// The end of a file: the length of its footer, and a mark.
 const FOOTER_TAIL_BYTES: u64 = 8;
+/// The columns of a shorter footer are not nested too deeply: each level takes five bytes at least.
+const SHALLOW_FOOTER_BYTES: u64 = 1_300;
 
 /// Returns the merged columns of Parquet files as a table has them, and the options of a table that has to know that some do
 /// not keep their names. Errors: `bad_data`, those of stores.
@@ -194,15 +197,21 @@ async fn check_other_footers(state: &dyn Session, store: &dyn ObjectStore, files
 }
 
 /// Refuses a local file whose footer would be longer than the file: DataFusion's reader asks for so many bytes before the
-/// beginning, and memory for them (parquet 58, `push_decoder.rs`).
+/// beginning, and memory for them (parquet 58, `push_decoder.rs`). Refuses one whose columns are nested too deeply, too.
 pub(super) async fn check_footer_length(store: &dyn ObjectStore, meta: &ObjectMeta) -> DfResult<()> {
     let Some(start) = meta.size.checked_sub(FOOTER_TAIL_BYTES) else { return Ok(()) };
     let tail = store.get_range(&meta.location, start..meta.size).await?;
     let length = tail.first_chunk::<4>().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
-    match length > start {
-        true => exec_err!("the file is damaged: its footer would be longer than the file"),
-        false => Ok(()),
+    if length > start {
+        return exec_err!("the file is damaged: its footer would be longer than the file");
     }
+    if length > SHALLOW_FOOTER_BYTES {
+        let footer = store.get_range(&meta.location, start - length..start).await?;
+        if is_too_deep(&footer) {
+            return exec_err!("its columns are nested too deeply to be read");
+        }
+    }
+    Ok(())
 }
 
 /// Reads a file's rows as columns of `wanted`, by the names that they have in a table. Ends early when `each` says so by

@@ -91,11 +91,13 @@ impl<'a> Binder<'a> {
         let all = rows.columns.len();
         let most = if is_basket { arguments.dimensions.unwrap_or(DEFAULT_DIMENSIONS) } else { all };
         let found = rows.coded.closed_segments(most, |[weight, _]| total > 0.0 && weight / total >= least);
+        self.check_time(call)?;
         let Ok(mut found) = found else { return too_many(call) };
         if is_basket {
             found.sort_by(|a, b| b.weights[0].total_cmp(&a.weights[0]));
         } else {
             found = covering(found, &rows.coded, arguments.number.unwrap_or(DEFAULT_SIZE_WEIGHT));
+            self.check_time(call)?;
         }
         let counts = found.iter().map(|segment| segment.weights[0]);
         let percents = found.iter().map(|segment| segment.weights[0] / total * 100.0);
@@ -141,9 +143,12 @@ impl<'a> Binder<'a> {
         let share = |weights: [f64; 2], at: usize| if totals[at] > 0.0 { weights[at] / totals[at] } else { 0.0 };
         let frequent = |weights: [f64; 2]| share(weights, 0).max(share(weights, 1)) >= threshold;
         let most = arguments.dimensions.unwrap_or(rows.columns.len());
-        let Ok(found) = rows.coded.closed_segments(most, frequent) else { return too_many(call) };
+        let found = rows.coded.closed_segments(most, frequent);
+        self.check_time(call)?;
+        let Ok(found) = found else { return too_many(call) };
         let differs = |segment: &Segment| (percent(segment)[0] - percent(segment)[1]).abs() >= threshold * 100.0;
         let found = most_different(found.into_iter().filter(differs).collect(), percent);
+        self.check_time(call)?;
         let measures = vec![
             ("CountA", count_array(found.iter().map(|segment| segment.weights[0]))),
             ("CountB", count_array(found.iter().map(|segment| segment.weights[1]))),
@@ -155,6 +160,11 @@ impl<'a> Binder<'a> {
             ),
         ];
         self.segment_rows(&rows, &found, measures, &arguments.wildcards)
+    }
+
+    /// Errors: the query is over, and the search for segments broke off.
+    fn check_time(&mut self, call: &FunctionCall) -> Result<()> {
+        self.spend(0, call.function.span)
     }
 
     /// Reads the optional arguments: those of `order`, then what stands for any value.

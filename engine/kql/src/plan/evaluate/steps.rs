@@ -10,6 +10,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::ast::{ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, constant_of, given_name, invalid};
+use crate::interrupt::LoopTurns;
 use crate::plan::all_rows::arrow_error;
 use crate::plan::key_numbers::KeyNumbers;
 use crate::plan::{Column, Relation};
@@ -145,7 +146,9 @@ fn sequences(
     // The newest sequence of each length, for each value of the dimensions.
     let mut begun: HashMap<u32, Vec<NewestSequence>> = HashMap::new();
     let mut found = Vec::new();
+    let mut turns = LoopTurns::default();
     for row in order {
+        turns.count()?;
         let at = times.value(row);
         let newest = begun.entry(keys[row]).or_insert_with(|| vec![None; steps.len()]);
         // From the last step, so that a row is one step of a sequence.

@@ -11,7 +11,7 @@ use super::needed::{self, MaskOf};
 use super::{QueryGraph, graph_of};
 use crate::ast::{Expr, GraphMatch, Operator, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, ExpressionScope, GraphScope, NeededValue, Result, constant_of, fail,
+    BindErrorCode, BindStop, Binder, Environment, ExpressionScope, GraphScope, NeededValue, Result, constant_of, fail,
     given_name, graph_name, invalid, not_supported, unique_name,
 };
 use crate::bind_error::BindError;
@@ -224,6 +224,7 @@ fn limited<T>(limit: SearchLimit, span: Span) -> Result<T> {
     match limit {
         SearchLimit::Matches | SearchLimit::Steps => fail(BindErrorCode::TooLarge, span, limit.to_string()),
         SearchLimit::Unconnected => invalid(span, limit.to_string()),
+        SearchLimit::Interrupted => Err(BindStop::Interrupted),
     }
 }
 

@@ -17,6 +17,8 @@ use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::{ColumnarValue, PhysicalExpr};
 use datafusion::scalar::ScalarValue;
 
+use crate::interrupt::LoopTurns;
+
 /// The field with the number of a row's sequence.
 pub(super) const MATCH_ID: &str = "match_id";
 
@@ -254,11 +256,14 @@ impl PartitionEvaluator for PartitionRun {
         let mut states: Vec<Option<Sequence>> = vec![None; self.steps.len()];
         let mut next_id = 0;
         let mut returned = Matches::default();
+        // All rows of a partition are one call, and what they match is in no pool.
+        let mut turns = LoopTurns::default();
         for number in 0..num_rows {
             let own = values.iter().map(|array| ScalarValue::try_from_array(array, number));
             let declared = self.defaults.iter().skip(values.len()).cloned().map(Ok);
             let row: Vec<ScalarValue> = own.chain(declared).collect::<Result<_>>()?;
             for (index, step) in self.steps.iter().enumerate().rev() {
+                turns.count()?;
                 // From the step before.
                 if let Some(earlier) = index.checked_sub(1)
                     && let Some(sequence) = &states[earlier]

@@ -4,9 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::interrupt::is_interrupted;
+
 /// The most combinations that are kept, and the most rows that are looked at to find them.
 const MAX_FOUND: usize = 20_000;
 const MAX_STEPS: usize = 200_000_000;
+/// After how many of them it is looked whether the query is over.
+const STEPS_UNTIL_LOOK: usize = 1 << 18;
 
 /// Rows whose values are numbers by column: equal values have equal numbers, from 0.
 pub(super) struct CodedRows {
@@ -26,7 +30,7 @@ pub(super) struct Segment {
     pub(super) weights: [f64; 2],
 }
 
-/// More combinations, or more work, than is bearable.
+/// More combinations, or more work, than is bearable; or the query is over.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -82,14 +86,19 @@ struct SegmentSearch<'r, F> {
 }
 
 impl<F: Fn([f64; 2]) -> bool> SegmentSearch<'_, F> {
+    /// Counts rows that are looked at.
+    fn look_at(&mut self, rows: usize) -> Result<(), TooMany> {
+        let before = self.steps;
+        self.steps += rows;
+        let is_over = || before / STEPS_UNTIL_LOOK != self.steps / STEPS_UNTIL_LOOK && is_interrupted();
+        if self.steps > MAX_STEPS || is_over() { Err(TooMany) } else { Ok(()) }
+    }
+
     /// Adds the combination of all values that `rows` have in common, which were found by a value of the column before
     /// `next`, and those that extend it by values of columns from `next` on. Only the combination `of` that has the
     /// same columns before that one leads to it, so that each is added once.
     fn add_closed(&mut self, rows: Vec<u32>, of: Option<&[usize]>, next: usize) -> Result<(), TooMany> {
-        self.steps += rows.len() * self.rows.columns.len();
-        if self.steps > MAX_STEPS {
-            return Err(TooMany);
-        }
+        self.look_at(rows.len() * self.rows.columns.len())?;
         let weights = self.rows.weight(&rows);
         if !(self.frequent)(weights) {
             return Ok(());
@@ -120,10 +129,7 @@ impl<F: Fn([f64; 2]) -> bool> SegmentSearch<'_, F> {
         }
         let first = segment.columns.last().map_or(0, |last| last + 1);
         for column in first..self.rows.columns.len() {
-            self.steps += segment.rows.len();
-            if self.steps > MAX_STEPS {
-                return Err(TooMany);
-            }
+            self.look_at(segment.rows.len())?;
             for rows in self.rows.rows_by_value(&segment.rows, column).into_values() {
                 let weights = self.rows.weight(&rows);
                 if !(self.frequent)(weights) {
@@ -156,7 +162,7 @@ impl<F: Fn([f64; 2]) -> bool> SegmentSearch<'_, F> {
     }
 }
 
-/// Returns a few of `segments` that say much of all rows together, the one with most rows first: each covers rows that those
+/// Returns, unless the query is over, a few of `segments` that say much of all rows together, the one with most rows first: each covers rows that those
 /// before it do not. A larger `size_weight` (0 to 1) prefers many rows, a smaller one many fixed columns.
 pub(super) fn covering(mut segments: Vec<Segment>, rows: &CodedRows, size_weight: f64) -> Vec<Segment> {
     /// A segment that brings less of all rows than this is not worth its line.
@@ -166,7 +172,7 @@ pub(super) fn covering(mut segments: Vec<Segment>, rows: &CodedRows, size_weight
     let columns = rows.columns.len().max(1) as f64;
     let mut is_covered = vec![false; rows.weights.len()];
     let mut chosen: Vec<Segment> = Vec::new();
-    while chosen.len() < MOST {
+    while chosen.len() < MOST && !is_interrupted() {
         let scored = segments.iter().enumerate().map(|(index, segment)| {
             let new: Vec<u32> = segment.rows.iter().copied().filter(|row| !is_covered[*row as usize]).collect();
             let [left, right] = rows.weight(&new);
@@ -186,7 +192,7 @@ pub(super) fn covering(mut segments: Vec<Segment>, rows: &CodedRows, size_weight
     chosen
 }
 
-/// Returns those of `segments` that differ most between two groups, the largest difference first, none of which is a part of
+/// Returns, unless the query is over, those of `segments` that differ most between two groups, the largest difference first, none of which is a part of
 /// another. `shares` are a segment's shares of the groups, in percent.
 pub(super) fn most_different(segments: Vec<Segment>, shares: impl Fn(&Segment) -> [f64; 2]) -> Vec<Segment> {
     let difference = |segment: &Segment| {
@@ -197,6 +203,9 @@ pub(super) fn most_different(segments: Vec<Segment>, shares: impl Fn(&Segment) -
     ranked.sort_by(|a, b| difference(b).total_cmp(&difference(a)).then(b.columns.len().cmp(&a.columns.len())));
     let mut kept: Vec<Segment> = Vec::new();
     for segment in ranked {
+        if is_interrupted() {
+            break;
+        }
         let is_part = |of: &Segment, part: &Segment| {
             of.columns.iter().all(|column| part.columns.contains(column))
                 && part.rows.iter().all(|row| of.rows.binary_search(row).is_ok())
