@@ -82,7 +82,7 @@ pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, list_reader, list_reader_of, text_to_list};
 pub(crate) use text_parts::{REGEXP_REPLACEMENT, number_as_bytes, written_bytes};
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
-pub(crate) use uuids::{TO_UUID, TRY_TO_UUID, no_uuid, uuid_text, uuids as read_uuids};
+pub(crate) use uuids::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID, no_uuid, uuid_text, uuids as read_uuids};
 pub(crate) use value_conversions::{
     CONVERT_VALUE, conversion_of, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
     prepared as prepared_for_cast, types_of_parts, value_conversion,
