@@ -366,6 +366,9 @@ fn ungrouped(message: &str) -> Option<&str> {
 }
 
 fn from_not_implemented(message: &str) -> EngineError {
+    if let Some(words) = own_words(message) {
+        return EngineError::Plan { message: words.to_owned() };
+    }
     let first_line = message.lines().next().unwrap_or(message);
     if first_line.contains("OuterReferenceColumn") {
         return EngineError::Unsupported {
@@ -394,18 +397,10 @@ fn from_not_implemented(message: &str) -> EngineError {
     // "Unsupported CAST from Int64 to ... not supported" says it once.
     let lowered = plain_words(&tidy(first_line));
     let lowered = lowered.strip_prefix("unsupported ").unwrap_or(&lowered);
-    let what = [
-        "is not supported yet",
-        "is not supported",
-        "are not supported",
-        "not yet supported",
-        "not supported yet",
-        "not supported",
-    ]
-    .iter()
-    .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
-    .unwrap_or(lowered);
-    let what = what.trim();
+    let ended = lowered.trim_end_matches('.').trim_end_matches(" yet");
+    let endings =
+        ["is not supported", "are not supported", "is not yet supported", "not yet supported", "not supported"];
+    let what = endings.iter().find_map(|ending| ended.strip_suffix(ending)).unwrap_or(lowered).trim();
     let hint = match what {
         "unnest() does not support null" => Some("give it a type: unnest(CAST(NULL AS INTEGER[]))"),
         what => instead_of_cast(what).or_else(|| instead_of_type(what)),
