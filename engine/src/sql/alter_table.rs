@@ -157,7 +157,8 @@ impl StatementPlanner<'_> {
         }
         let Some(written) = written_key(&constraint)? else { return Err(refused_constraint(&constraint)) };
         let key = resolve_unique_key(written, &table.name.table, &schema)?;
-        let is_filled = |column: &ColumnInfo| earlier.iter().any(|one| one.filled_column() == Some(&column.name));
+        let is_filled =
+            |column: &ColumnInfo| earlier.iter().any(|one| one.filled_column() == Some(column.name.as_str()));
         let is_nullable =
             |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name) && !is_filled(column);
         if let Some(column) = table.columns.iter().find(is_nullable).filter(|_| key.is_primary) {
