@@ -131,7 +131,7 @@ pub(super) fn named_value(factor: &TableFactor) -> Option<(&str, &str)> {
     };
     match select.projection.as_slice() {
         [SelectItem::ExprWithAlias { alias, .. }] if rows.name.value == MADE_ROWS && columns.is_empty() => {
-            Some((&name.value, &alias.value))
+            Some((name.value.as_str(), alias.value.as_str()))
         }
         _ => None,
     }
