@@ -67,7 +67,7 @@ pub(crate) use dates::NANOSECONDS;
 pub(crate) use domains::{
     ANGLE_DOMAIN, COTANGENT_DOMAIN, DOMAINS, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
 };
-pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
+pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF, length_type};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
