@@ -429,7 +429,7 @@ fn plain_words(message: &str) -> String {
     if let Some(words) = own_words(message) {
         return words.to_owned();
     }
-    const TYPES: [(&str, &str); 27] = [
+    const TYPES: [(&str, &str); 31] = [
         ("Utf8View", "VARCHAR"),
         ("LargeUtf8", "VARCHAR"),
         ("Utf8", "VARCHAR"),
@@ -453,6 +453,10 @@ fn plain_words(message: &str) -> String {
         ("Timestamp(ms)", "TIMESTAMP"),
         ("Timestamp(µs)", "TIMESTAMP"),
         ("Timestamp(ns)", "TIMESTAMP"),
+        ("Timestamp(s, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(ms, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(µs, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(ns, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
         ("Time64(µs)", "TIME"),
         ("Time64(ns)", "TIME"),
         ("Interval(MonthDayNano)", "INTERVAL"),

@@ -64,7 +64,7 @@ impl StatementPlanner<'_> {
                         "a new name is given by a statement of its own",
                     ));
                 }
-                let mut alterations = Vec::with_capacity(operations.len());
+                let mut alterations: Vec<TableAlteration> = Vec::with_capacity(operations.len());
                 for operation in operations {
                     let next = self.alterations(operation, &found, &alterations).await?;
                     alterations.extend(next);
