@@ -294,6 +294,10 @@ impl RowOperands<'_> {
                 let args = args.into_iter().map(|item| self.read(item)).collect::<Result<_>>()?;
                 Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
             }
+            Expr::Placeholder(_) => {
+                let texts = DataType::new_list(DataType::Utf8, true);
+                own_call(TO_UUID_LIST, vec![Expr::Cast(Cast::new(Box::new(expr), texts))])
+            }
             other => {
                 let is_of_texts = match other.get_type(&self.schema) {
                     Ok(DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) => {
