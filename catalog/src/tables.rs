@@ -161,10 +161,10 @@ impl CatalogTables<'_> {
         self.store.write(move |change| store::row_changes::apply(change, &table, &changes)).await
     }
 
-    /// Alters a managed table in one snapshot. Its policies and keys follow what is renamed.
-    pub async fn alter(self, name: &TableName, alteration: TableAlteration) -> Result<()> {
+    /// Alters a managed table in one snapshot, by one alteration after the other. Its policies and keys follow what is renamed.
+    pub async fn alter(self, name: &TableName, alterations: Vec<TableAlteration>) -> Result<()> {
         let name = name.clone();
-        let alter = self.store.write(move |change| store::alter::apply(change, &name, &alteration));
+        let alter = self.store.write(move |change| store::alter::apply(change, &name, &alterations));
         self.index.change(alter).await
     }
 

@@ -68,7 +68,7 @@ pub(crate) use dates::NANOSECONDS;
 pub(crate) use domains::{
     ANGLE_DOMAIN, COTANGENT_DOMAIN, DOMAINS, GAMMA_DOMAIN, LOGARITHM_BASE, LOGARITHM_DOMAIN, ROOT_DOMAIN, UNIT_DOMAIN,
 };
-pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
+pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF, length_type};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
 pub(crate) use hex::{byte_of_hex, bytes_of_hex};
@@ -83,7 +83,7 @@ pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, list_reader, list_reader_of, text_to_list};
 pub(crate) use text_parts::{REGEXP_REPLACEMENT, number_as_bytes, written_bytes};
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
-pub(crate) use uuids::{TO_UUID, TRY_TO_UUID, no_uuid, uuid_text, uuids as read_uuids};
+pub(crate) use uuids::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID, no_uuid, uuid_text, uuids as read_uuids};
 pub(crate) use value_conversions::{
     CONVERT_VALUE, conversion_of, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
     prepared as prepared_for_cast, types_of_parts, value_conversion,

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::foreign_functions::{function_here, time_as_text};
-use super::foreign_syntax::{clauses_here, element_here, numbered_limit, unnest_alias};
+use super::foreign_syntax::{clauses_here, element_here, numbered_limit};
 use super::grouping::has_aggregate;
 use super::joins::expression;
 use super::parse::DialectHabits;
@@ -105,9 +105,6 @@ impl VisitorMut for DialectWriter<'_> {
             with_hints.clear();
             index_hints.clear();
             self.note("hints of a table", "none", "they change no result, and there are none here");
-        }
-        if let Some((from, to, why)) = unnest_alias(factor) {
-            self.note(from, to, why);
         }
         ControlFlow::Continue(())
     }

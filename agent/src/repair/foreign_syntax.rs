@@ -1,10 +1,10 @@
-//! Clauses of other systems: `TOP 5 PERCENT`, `WITH ROLLUP`, `CROSS APPLY`, `LATERAL VIEW explode(...)`,
-//! `UNNEST(...) AS x`, Oracle's outer joins by `(+)`, and elements of lists by `OFFSET`.
+//! Clauses of other systems: `TOP 5 PERCENT`, `WITH ROLLUP`, `CROSS APPLY`, `LATERAL VIEW explode(...)`, Oracle's outer joins by
+//! `(+)`, and elements of lists by `OFFSET`.
 
 use sqlparser::ast::{
     AccessExpr, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier, Join,
-    JoinConstraint, JoinOperator, OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, Subscript,
-    TableAliasColumnDef, TableFactor, TopQuantity, Value,
+    JoinConstraint, JoinOperator, OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, Subscript, TableFactor,
+    TopQuantity, Value,
 };
 
 use super::dialects::{all_of, conjuncts, number};
@@ -207,19 +207,6 @@ fn marked(part: &Expr) -> Option<(String, Expr)> {
     let Expr::CompoundIdentifier(parts) = column else { return None };
     let table = parts.get(parts.len().checked_sub(2)?)?.value.clone();
     Some((table, Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) }))
-}
-
-/// BigQuery's `UNNEST(list) AS x`, whose elements are called by the alias.
-pub(super) fn unnest_alias(factor: &mut TableFactor) -> Option<ClauseChange> {
-    let TableFactor::UNNEST { alias: Some(alias), with_offset: false, with_ordinality: false, .. } = factor else {
-        return None;
-    };
-    if !alias.columns.is_empty() {
-        return None;
-    }
-    let written = format!("AS {}", alias.name);
-    alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
-    Some((written.clone(), format!("{written}({})", alias.name), "the alias names a table here, not its elements"))
 }
 
 /// BigQuery's `list[OFFSET(0)]` and `list[ORDINAL(1)]`: elements are counted from 1 here.

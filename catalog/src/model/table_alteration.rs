@@ -89,6 +89,16 @@ pub enum TableAlteration {
     },
 }
 
+impl TableAlteration {
+    /// Returns the column that holds no nulls from then on.
+    pub fn filled_column(&self) -> Option<&str> {
+        match self {
+            Self::SetNotNull { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+}
+
 /// Whether every value of a type is one of the other, written the same in files and statistics.
 pub fn is_wider_type(from: &DataType, to: &DataType) -> bool {
     let integer = |data_type: &DataType| {

@@ -26,20 +26,62 @@ use crate::model::{
     ColumnDefault, ColumnInfo, SortedByKey, TableAlteration, TableInfo, TableKind, TableName, is_wider_type,
 };
 
-/// Applies one change of a table. Errors: `table_not_found`, `column_not_found`, `already_exists`, `invalid_object`,
+/// Applies changes of a table, one after the other. Errors: `table_not_found`, `column_not_found`, `already_exists`, `invalid_object`,
 /// `unsupported_type`, `unsupported_lake`.
-pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration: &TableAlteration) -> Result<()> {
+pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alterations: &[TableAlteration]) -> Result<()> {
     let connection = change.connection();
     let object = objects::object(connection, &name.database, &name.table)?.ok_or_else(|| unknown_table(name))?;
-    let renames_view = object.kind == TableKind::View && matches!(alteration, TableAlteration::RenameTable { .. });
+    let renames_view = object.kind == TableKind::View && matches!(alterations, [TableAlteration::RenameTable { .. }]);
     if object.kind != TableKind::Managed && !renames_view {
         let reason =
             "ALTER TABLE changes managed tables, and renames views; this is a view, or an external table".to_owned();
         return Err(CatalogError::InvalidName { name: object.name, reason });
     }
-    let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
-    let info = relation.info();
-    let altered = match alteration {
+    let mut altered = Altered::Nothing;
+    for alteration in alterations {
+        // With what those before it have changed.
+        let relation = relations::load(connection, object.id, change.snapshot())?.ok_or_else(|| unknown_table(name))?;
+        altered = altered.max(apply_one(change, &object, relation.info(), alteration)?);
+    }
+    if altered == Altered::Nothing {
+        return Ok(());
+    }
+    if altered >= Altered::Version {
+        change.new_table_version(object.id)?;
+    }
+    if altered == Altered::Layout {
+        inlined::add_version(change, object.id)?;
+    }
+    change.record_schema(format!("altered_{}:{}", if renames_view { "view" } else { "table" }, object.id));
+    objects::refresh(change, object.id, change.snapshot())?;
+    Ok(())
+}
+
+/// How far a change reaches: the greatest of a statement's says what is recorded of them all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Altered {
+    Nothing,
+    /// What is kept beside the columns: keys, the order of rows, marks of texts.
+    Beside,
+    /// The table has a new version, whose rows look as they did.
+    Version,
+    /// And rows that DuckDB keeps in the catalog have another table, of the version's names and types.
+    Layout,
+}
+
+impl Altered {
+    fn where_new(self, is_new: bool) -> Self {
+        if is_new { self } else { Self::Nothing }
+    }
+}
+
+fn apply_one(
+    change: &mut CatalogChange<'_>,
+    object: &ObjectRow,
+    info: &TableInfo,
+    alteration: &TableAlteration,
+) -> Result<Altered> {
+    Ok(match alteration {
         TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing } => {
             let added = NewColumn { field, is_json: *is_json, is_uuid: *is_uuid };
             add_column(change, info, added, default.as_deref(), *if_missing)?
@@ -48,7 +90,7 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
         TableAlteration::RenameColumn { column, to } => rename_column(change, info, column, to)?,
         TableAlteration::DropNotNull { column } => set_nullable(change, info, column, true)?,
         TableAlteration::SetNotNull { column, seen } => {
-            refuse_changed_rows(connection, info.id, seen.snapshot, &info.name.table)?;
+            refuse_changed_rows(change.connection(), info.id, seen.snapshot, &info.name.table)?;
             set_nullable(change, info, column, false)?
         }
         TableAlteration::WidenColumn { column, data_type } => widen_column(change, info, column, data_type)?,
@@ -58,17 +100,12 @@ pub(crate) fn apply(change: &mut CatalogChange<'_>, name: &TableName, alteration
             for column in keys.iter().filter_map(SortedByKey::column) {
                 require_column(info, &column)?;
             }
-            sort_orders::set(change, info.id, keys)?
+            Altered::Beside.where_new(sort_orders::set(change, info.id, keys)?)
         }
-        TableAlteration::AddKey { key } => keys::add_unique(change, info, key)?,
-        TableAlteration::AddForeignKey { key } => keys::add_foreign(change, info, key)?,
-        TableAlteration::RenameTable { to } => rename_table(change, &object, info, to)?,
-    };
-    if altered {
-        change.record_schema(format!("altered_{}:{}", if renames_view { "view" } else { "table" }, object.id));
-        objects::refresh(change, object.id, change.snapshot())?;
-    }
-    Ok(())
+        TableAlteration::AddKey { key } => Altered::Beside.where_new(keys::add_unique(change, info, key)?),
+        TableAlteration::AddForeignKey { key } => Altered::Beside.where_new(keys::add_foreign(change, info, key)?),
+        TableAlteration::RenameTable { to } => rename_table(change, object, info, to)?,
+    })
 }
 
 struct NewColumn<'a> {
@@ -83,10 +120,10 @@ fn add_column(
     NewColumn { field, is_json, is_uuid }: NewColumn<'_>,
     default: Option<&str>,
     if_missing: bool,
-) -> Result<bool> {
+) -> Result<Altered> {
     check_column_name(field.name())?;
     if let Some(taken) = column_named(info, field.name()) {
-        return if if_missing { Ok(false) } else { Err(taken_name(field.name(), taken)) };
+        return if if_missing { Ok(Altered::Nothing) } else { Err(taken_name(field.name(), taken)) };
     }
     let last_id = change
         .connection()
@@ -103,13 +140,12 @@ fn add_column(
             .prepare_cached("UPDATE ducklake_column SET initial_default = ? WHERE table_id = ? AND column_id = ?")?
             .execute(params![default, info.id, added.id])?;
     }
-    inlined::add_version(change, info.id)?;
-    Ok(true)
+    Ok(Altered::Layout)
 }
 
-fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, if_exists: bool) -> Result<bool> {
+fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, if_exists: bool) -> Result<Altered> {
     let Some(position) = info.columns.iter().position(|known| name_key(&known.name) == name_key(column)) else {
-        return if if_exists { Ok(false) } else { Err(column_not_found(info, column)) };
+        return if if_exists { Ok(Altered::Nothing) } else { Err(column_not_found(info, column)) };
     };
     let dropped = &info.columns[position];
     if info.columns.len() == 1 {
@@ -117,12 +153,12 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
         return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
     }
     refuse_layout_column(change.connection(), info, dropped.id)?;
-    sort_orders::refuse_dropped_column(change.connection(), info, change.base(), &dropped.name)?;
+    sort_orders::refuse_dropped_column(change, info, &dropped.name)?;
     if let Some(needed_by) = policies::newest(change.connection())?.document.needs_column(&info.name, &dropped.name) {
         let reason = format!("{needed_by} names it, and would hide the table; change or drop that first");
         return Err(CatalogError::InvalidName { name: dropped.name.clone(), reason });
     }
-    let rows = columns::load_rows(change.connection(), info.id, change.base())?;
+    let rows = columns::load_rows(change.connection(), info.id, change.snapshot())?;
     for id in with_parts(&rows, dropped.id) {
         end_column(change, info.id, id)?;
         change
@@ -134,9 +170,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
             .execute([change.snapshot(), info.id, id])?;
     }
     dependents::delete_values(change.connection(), info.id)?;
-    change.new_table_version(info.id)?;
-    inlined::add_version(change, info.id)?;
-    Ok(true)
+    Ok(Altered::Layout)
 }
 
 /// By which DuckDB lays out the table's files: it would look for the column.
@@ -157,11 +191,11 @@ fn refuse_layout_column(connection: &StoreConnection, info: &TableInfo, column_i
     }
 }
 
-fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, to: &str) -> Result<bool> {
+fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, to: &str) -> Result<Altered> {
     check_column_name(to)?;
     let known = require_column(info, column)?;
     if known.name == to {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     let id = known.id;
     if let Some(taken) = info.columns.iter().find(|other| other.id != id && name_key(&other.name) == name_key(to)) {
@@ -169,14 +203,13 @@ fn rename_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str,
     }
     sort_orders::rename_column(change, info, &known.name, to)?;
     replace_column(change, info, known, &ChangedColumn { name: Some(to), ..ChangedColumn::default() })?;
-    inlined::add_version(change, info.id)?;
-    Ok(true)
+    Ok(Altered::Layout)
 }
 
-fn set_nullable(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, nullable: bool) -> Result<bool> {
+fn set_nullable(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, nullable: bool) -> Result<Altered> {
     let known = require_column(info, column)?;
     if known.nullable == nullable {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     let is_primary: bool = change
         .connection()
@@ -190,10 +223,15 @@ fn set_nullable(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
         return Err(CatalogError::InvalidName { name: known.name.clone(), reason });
     }
     replace_column(change, info, known, &ChangedColumn { nullable: Some(nullable), ..ChangedColumn::default() })?;
-    Ok(true)
+    Ok(Altered::Version)
 }
 
-fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, data_type: &DataType) -> Result<bool> {
+fn widen_column(
+    change: &mut CatalogChange<'_>,
+    info: &TableInfo,
+    column: &str,
+    data_type: &DataType,
+) -> Result<Altered> {
     let known = require_column(info, column)?;
     let shape = storable(data_type).map_err(|hint| CatalogError::UnsupportedType {
         column: known.name.clone(),
@@ -202,7 +240,7 @@ fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
     })?;
     let Shape::Leaf(column_type, canonical) = shape else { return Err(not_wider(known, data_type)) };
     if canonical == known.data_type {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     if !is_wider_type(&known.data_type, &canonical) {
         return Err(not_wider(known, data_type));
@@ -213,14 +251,13 @@ fn widen_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, 
         known,
         &ChangedColumn { column_type: Some(&column_type), ..ChangedColumn::default() },
     )?;
-    inlined::add_version(change, info.id)?;
-    Ok(true)
+    Ok(Altered::Layout)
 }
 
-fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_json: bool) -> Result<bool> {
+fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_json: bool) -> Result<Altered> {
     let known = require_column(info, column)?;
     if known.is_json == is_json {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     if known.data_type != DataType::Utf8 {
         return Err(not_wider(known, &DataType::Utf8));
@@ -231,7 +268,7 @@ fn set_json(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, is_j
         // DuckDB gave it the type.
         return Err(not_wider(known, &DataType::Utf8));
     }
-    Ok(true)
+    Ok(Altered::Beside)
 }
 
 fn not_wider(column: &ColumnInfo, to: &DataType) -> CatalogError {
@@ -247,14 +284,14 @@ fn set_default(
     info: &TableInfo,
     column: &str,
     default: Option<&ColumnDefault>,
-) -> Result<bool> {
+) -> Result<Altered> {
     let known = require_column(info, column)?;
     if known.default.as_ref() == default {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     replace_column(change, info, known, &ChangedColumn::default())?;
     columns::set_default(change, info.id, known.id, default)?;
-    Ok(true)
+    Ok(Altered::Version)
 }
 
 /// What is new about a column; `None`: as it was.
@@ -265,13 +302,26 @@ struct ChangedColumn<'a> {
     nullable: Option<bool>,
 }
 
-/// Ends a column's row and begins another, with a version of the table.
+/// Ends a column's row and begins another. A row that begins with the change itself is changed where it stands.
 fn replace_column(
-    change: &mut CatalogChange<'_>,
+    change: &CatalogChange<'_>,
     info: &TableInfo,
     column: &ColumnInfo,
     changed: &ChangedColumn<'_>,
 ) -> Result<()> {
+    dependents::delete_values(change.connection(), info.id)?;
+    let values = params![changed.name, changed.column_type, changed.nullable, info.id, column.id, change.snapshot()];
+    let renewed = change
+        .connection()
+        .prepare_cached(
+            "UPDATE ducklake_column SET column_name = COALESCE(?1, column_name), column_type = COALESCE(?2, column_type),
+                    nulls_allowed = COALESCE(?3, nulls_allowed)
+             WHERE table_id = ?4 AND column_id = ?5 AND begin_snapshot = ?6 AND end_snapshot IS NULL",
+        )?
+        .execute(values)?;
+    if renewed > 0 {
+        return Ok(());
+    }
     end_column(change, info.id, column.id)?;
     change
         .connection()
@@ -283,8 +333,7 @@ fn replace_column(
              FROM ducklake_column WHERE table_id = ?5 AND column_id = ?6 AND end_snapshot = ?1",
         )?
         .execute(params![change.snapshot(), changed.name, changed.column_type, changed.nullable, info.id, column.id])?;
-    dependents::delete_values(change.connection(), info.id)?;
-    change.new_table_version(info.id)
+    Ok(())
 }
 
 fn require_column<'i>(info: &'i TableInfo, name: &str) -> Result<&'i ColumnInfo> {
@@ -292,10 +341,10 @@ fn require_column<'i>(info: &'i TableInfo, name: &str) -> Result<&'i ColumnInfo>
     found.ok_or_else(|| column_not_found(info, name))
 }
 
-fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &TableInfo, to: &str) -> Result<bool> {
+fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &TableInfo, to: &str) -> Result<Altered> {
     check_name(to)?;
     if object.name == to {
-        return Ok(false);
+        return Ok(Altered::Nothing);
     }
     let connection = change.connection();
     if let Some(taken) = objects::object(connection, &info.name.database, to)?.filter(|taken| taken.id != object.id) {
@@ -310,7 +359,7 @@ fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &Table
                  FROM ducklake_view WHERE view_id = ?3 AND end_snapshot = ?1",
             )?
             .execute(params![change.snapshot(), to, object.id])?;
-        return Ok(true);
+        return Ok(Altered::Beside);
     }
     end_rows(change, "ducklake_table", "table_id", object.id)?;
     connection
@@ -321,9 +370,7 @@ fn rename_table(change: &mut CatalogChange<'_>, object: &ObjectRow, info: &Table
         )?
         .execute(params![change.snapshot(), to, object.id])?;
     // As DuckDB does: it names what it keeps in the catalog by the table's version.
-    change.new_table_version(info.id)?;
-    inlined::add_version(change, info.id)?;
-    Ok(true)
+    Ok(Altered::Layout)
 }
 
 fn end_column(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<()> {

@@ -138,7 +138,7 @@ impl ColumnLayout {
         for column in self.columns.iter().filter(|column| column.is_json) {
             mark_json(change, table_id, column.id)?;
         }
-        rows.add_table_version(change, table_id)
+        Ok(())
     }
 }
 

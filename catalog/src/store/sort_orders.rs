@@ -61,7 +61,7 @@ pub(crate) fn of_inserts(connection: &StoreConnection, table: &ManagedTable) -> 
 
 /// Gives a table another order, or none. Returns whether it is another.
 pub(super) fn set(change: &mut CatalogChange<'_>, table_id: i64, keys: &[SortedByKey]) -> Result<bool> {
-    if load(change.connection(), table_id, change.base())? == keys {
+    if load(change.connection(), table_id, change.snapshot())? == keys {
         return Ok(false);
     }
     end_rows(change, "ducklake_sort_info", "table_id", table_id)?;
@@ -91,13 +91,8 @@ pub(super) fn insert(change: &mut CatalogChange<'_>, table_id: i64, keys: &[Sort
 }
 
 /// Refuses to drop a column by which rows are sorted, as DuckDB does.
-pub(super) fn refuse_dropped_column(
-    connection: &StoreConnection,
-    table: &TableInfo,
-    snapshot: SnapshotId,
-    column: &str,
-) -> Result<()> {
-    match load(connection, table.id, snapshot)?.iter().any(|key| key.names(column)) {
+pub(super) fn refuse_dropped_column(change: &CatalogChange<'_>, table: &TableInfo, column: &str) -> Result<()> {
+    match load(change.connection(), table.id, change.snapshot())?.iter().any(|key| key.names(column)) {
         true => Err(CatalogError::InvalidName {
             name: column.to_owned(),
             reason: "the table is sorted by it; write ALTER TABLE ... RESET SORTED BY first".into(),
@@ -108,7 +103,7 @@ pub(super) fn refuse_dropped_column(
 
 /// Has the order of a table follow a column that is renamed, as a new order, as DuckDB does.
 pub(super) fn rename_column(change: &mut CatalogChange<'_>, table: &TableInfo, column: &str, to: &str) -> Result<()> {
-    let keys = load(change.connection(), table.id, change.base())?;
+    let keys = load(change.connection(), table.id, change.snapshot())?;
     if !keys.iter().any(|key| key.names(column)) {
         return Ok(());
     }

@@ -160,6 +160,7 @@ pub(super) fn insert_table(
     let row = params![table_id, uuid.to_string(), change.snapshot(), schema_id, name, folder, path.is_relative];
     rows.tables.add(change.connection(), row)?;
     layout.insert(change, rows, table_id)?;
+    rows.add_table_version(change, table_id)?;
     Ok(table_id)
 }
 

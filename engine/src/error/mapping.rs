@@ -366,6 +366,9 @@ fn ungrouped(message: &str) -> Option<&str> {
 }
 
 fn from_not_implemented(message: &str) -> EngineError {
+    if let Some(words) = own_words(message) {
+        return EngineError::Plan { message: words.to_owned() };
+    }
     let first_line = message.lines().next().unwrap_or(message);
     if first_line.contains("OuterReferenceColumn") {
         return EngineError::Unsupported {
@@ -394,18 +397,10 @@ fn from_not_implemented(message: &str) -> EngineError {
     // "Unsupported CAST from Int64 to ... not supported" says it once.
     let lowered = plain_words(&tidy(first_line));
     let lowered = lowered.strip_prefix("unsupported ").unwrap_or(&lowered);
-    let what = [
-        "is not supported yet",
-        "is not supported",
-        "are not supported",
-        "not yet supported",
-        "not supported yet",
-        "not supported",
-    ]
-    .iter()
-    .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
-    .unwrap_or(lowered);
-    let what = what.trim();
+    let ended = lowered.trim_end_matches('.').trim_end_matches(" yet");
+    let endings =
+        ["is not supported", "are not supported", "is not yet supported", "not yet supported", "not supported"];
+    let what = endings.iter().find_map(|ending| ended.strip_suffix(ending)).unwrap_or(lowered).trim();
     let hint = match what {
         "unnest() does not support null" => Some("give it a type: unnest(CAST(NULL AS INTEGER[]))"),
         what => instead_of_cast(what).or_else(|| instead_of_type(what)),
@@ -434,7 +429,7 @@ fn plain_words(message: &str) -> String {
     if let Some(words) = own_words(message) {
         return words.to_owned();
     }
-    const TYPES: [(&str, &str); 27] = [
+    const TYPES: [(&str, &str); 31] = [
         ("Utf8View", "VARCHAR"),
         ("LargeUtf8", "VARCHAR"),
         ("Utf8", "VARCHAR"),
@@ -458,6 +453,10 @@ fn plain_words(message: &str) -> String {
         ("Timestamp(ms)", "TIMESTAMP"),
         ("Timestamp(µs)", "TIMESTAMP"),
         ("Timestamp(ns)", "TIMESTAMP"),
+        ("Timestamp(s, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(ms, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(µs, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
+        ("Timestamp(ns, \"UTC\")", "TIMESTAMP WITH TIME ZONE"),
         ("Time64(µs)", "TIME"),
         ("Time64(ns)", "TIME"),
         ("Interval(MonthDayNano)", "INTERVAL"),

@@ -35,8 +35,37 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
 
 /// Returns what is said in the place of a message that says too little.
 pub(super) fn own_words(message: &str) -> Option<&'static str> {
+    // DataFusion's words for arguments that it takes as they are written only.
+    const WRITTEN_OUT: [(&str, &str); 5] = [
+        (
+            "ranularity of `date_trunc` must be",
+            "the part is written out, as in date_trunc('month', time); one of each row is chosen by CASE part WHEN 'month' THEN \
+             date_trunc('month', time) ... END",
+        ),
+        (
+            "date_part requires non-empty constant string",
+            "the part is written out, as in date_part('year', time); one of each row is chosen by CASE part WHEN 'year' THEN \
+             date_part('year', time) ... END",
+        ),
+        (
+            "ncoding must be a scalar",
+            "the encoding is written out, as in encode(bytes, 'hex') and decode(text, 'base64')",
+        ),
+        (
+            "igest using dynamically decided method",
+            "the method is written out, as in digest(text, 'sha256'); there are md5, sha224, sha256, sha384 and sha512",
+        ),
+        (
+            "requires its second argument to be a non-empty constant string",
+            "the type is written out, as in arrow_cast(value, 'Int8')",
+        ),
+    ];
     if message.contains("annot access field at argument") && message.contains("type Utf8") {
         return Some("a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')");
+    }
+    let written_out = WRITTEN_OUT.iter().find(|(said, _)| message.contains(said)).map(|(_, words)| *words);
+    if written_out.is_some() {
+        return written_out;
     }
     message.contains("ncountered non UTF-8 data").then_some(
         "bytes that are no UTF-8 text are not cast to text; write encode(bytes, 'hex') or TRY_CAST(bytes AS VARCHAR)",
@@ -82,5 +111,8 @@ mod tests {
         let of_sum = "cannot coerce arithmetic expression VARCHAR + BIGINT to valid types";
         assert!(with_remedy(of_sum.into()).ends_with("CAST(value AS DOUBLE), or join texts with ||"));
         assert_eq!(with_remedy("something else".into()), "something else");
+        let of_encoding = "Encoding must be a scalar; array specified encoding is not yet supported";
+        assert!(own_words(of_encoding).is_some_and(|words| words.starts_with("the encoding is written out")));
+        assert_eq!(own_words("something else"), None);
     }
 }

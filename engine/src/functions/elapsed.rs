@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DurationMicrosecondArray, Float64Array, IntervalMonthDayNanoArray, ListArray,
+    Array, ArrayRef, AsArray, DurationMicrosecondArray, Float64Array, IntervalMonthDayNanoArray, ListArray, StructArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, DurationMicrosecondType, Field, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, DurationMicrosecondType, Field, Fields, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit,
 };
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::dates::MICROS_A_DAY;
-use super::definition::{Definition, invalid};
+use super::definition::{Definition, invalid, unfit};
 
-/// The function that returns how long an interval is, with months of 30 days and days of 24 hours; of a list of intervals, the list of
-/// their lengths.
+/// The function that returns how long an interval is, with months of 30 days and days of 24 hours; of a list or a structure with
+/// intervals, one with their lengths.
 pub(crate) const INTERVAL_LENGTH: &str = "interval_length";
 /// The function that returns an interval in seconds, with years of 365.25 days and months of 30.
 pub(crate) const INTERVAL_EPOCH: &str = "interval_epoch";
@@ -30,25 +31,12 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             name: INTERVAL_LENGTH,
             aliases: &[],
             arguments: 1..=1,
-            takes: |types| match types {
-                [DataType::List(element)] => {
-                    let elements = takes(&[element.data_type().clone()])?;
-                    Ok(elements.into_iter().map(|element| DataType::new_list(element, true)).collect())
-                }
-                _ => takes(types),
+            takes: |types| Ok(types.iter().map(read_type).collect()),
+            returns: |types| match types.first().and_then(length_type) {
+                Some(length) => Ok(length),
+                None => Err(unfit("interval_length takes intervals".into())),
             },
-            returns: |types| {
-                let length = DataType::Duration(TimeUnit::Microsecond);
-                Ok(if matches!(types, [DataType::List(_)]) { DataType::new_list(length, true) } else { length })
-            },
-            compute: |arrays, _| match arrays[0].as_list_opt::<i32>() {
-                Some(lists) => {
-                    let element = Arc::new(Field::new_list_field(DataType::Duration(TimeUnit::Microsecond), true));
-                    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
-                    Ok(Arc::new(ListArray::new(element, offsets, lengths(lists.values())?, nulls)))
-                }
-                None => lengths(&arrays[0]),
-            },
+            compute: |arrays, _| nested_lengths(&arrays[0]),
         },
         Definition {
             name: INTERVAL_EPOCH,
@@ -71,6 +59,66 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         },
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+/// Returns the type of a value with lengths in the places of its intervals and elapsed times, also within lists and structures;
+/// `None` where it has none.
+pub(crate) fn length_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Interval(_) | DataType::Duration(_) => Some(DataType::Duration(TimeUnit::Microsecond)),
+        DataType::List(item) => length_type(item.data_type()).map(|item| DataType::new_list(item, true)),
+        DataType::Struct(fields) => {
+            let lengths: Vec<Option<DataType>> = fields.iter().map(|field| length_type(field.data_type())).collect();
+            let has_lengths = lengths.iter().any(Option::is_some);
+            let of_lengths = fields.iter().zip(lengths).map(|(field, length)| match length {
+                Some(length) => Arc::new(Field::clone(field).with_data_type(length)),
+                None => Arc::clone(field),
+            });
+            has_lengths.then(|| DataType::Struct(of_lengths.collect()))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the type in which a value is read whose lengths are taken.
+fn read_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Duration(_) => DataType::Duration(TimeUnit::Microsecond),
+        DataType::List(item) => DataType::new_list(read_type(item.data_type()), true),
+        DataType::Struct(fields) => {
+            let read = fields.iter().map(|field| match length_type(field.data_type()) {
+                Some(_) => Arc::new(Field::clone(field).with_data_type(read_type(field.data_type()))),
+                None => Arc::clone(field),
+            });
+            DataType::Struct(read.collect())
+        }
+        _ => DataType::Interval(IntervalUnit::MonthDayNano),
+    }
+}
+
+fn nested_lengths(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let lengths = nested_lengths(lists.values())?;
+            let item = Arc::new(Field::new_list_field(lengths.data_type().clone(), true));
+            Ok(Arc::new(ListArray::new(item, lists.offsets().clone(), lengths, lists.nulls().cloned())))
+        }
+        DataType::Struct(fields) => {
+            let rows = array.as_struct();
+            let columns = rows.columns().iter().map(|column| match length_type(column.data_type()) {
+                Some(_) => nested_lengths(column),
+                None => Ok(Arc::clone(column)),
+            });
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let of_column = |(field, column): (&Arc<Field>, &ArrayRef)| {
+                Arc::new(Field::clone(field).with_data_type(column.data_type().clone()))
+            };
+            let fields: Fields = fields.iter().zip(&columns).map(of_column).collect();
+            Ok(Arc::new(StructArray::try_new(fields, columns, rows.nulls().cloned())?))
+        }
+        _ => lengths(array),
+    }
 }
 
 fn takes(types: &[DataType]) -> Result<Vec<DataType>> {

@@ -27,7 +27,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         name,
         aliases,
         arguments: 1..=1,
-        takes: |types| list_of(types, DataType::Float64),
+        takes: |types| list_of_numbers(types, DataType::Float64),
         returns: |_| Ok(DataType::Float64),
         compute,
     };
@@ -80,7 +80,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                     }
                     _ => DataType::Float64,
                 };
-                list_of(types, summed)
+                list_of_numbers(types, summed)
             },
             returns: |types| Ok(element_type(types)),
             compute: |arrays, rows| match element_type(&[arrays[0].data_type().clone()]) {
@@ -205,6 +205,17 @@ fn any_list(types: &[DataType]) -> Result<Vec<DataType>> {
 fn list_of(types: &[DataType], element: DataType) -> Result<Vec<DataType>> {
     any_list(types)?;
     Ok(vec![DataType::List(Arc::new(Field::new_list_field(element, true)))])
+}
+
+/// As [`list_of`], of what is no list of times, which Arrow would read as numbers of a unit that nobody sees.
+fn list_of_numbers(types: &[DataType], element: DataType) -> Result<Vec<DataType>> {
+    match element_type(&any_list(types)?) {
+        time if time.is_temporal() => Err(unfit(format!(
+            "a list of numbers is needed, not of {}; of times write their seconds: list_transform(list, x -> epoch(x))",
+            sql_name(&time)
+        ))),
+        _ => list_of(types, element),
+    }
 }
 
 fn element_type(types: &[DataType]) -> DataType {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::array::{ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -14,6 +14,8 @@ use crate::type_names::sql_name;
 
 /// The function that makes UUIDs of texts, and of 16 bytes.
 pub(crate) const TO_UUID: &str = "to_uuid";
+/// As [`TO_UUID`], of the items of a list.
+pub(crate) const TO_UUID_LIST: &str = "to_uuid_list";
 /// As [`TO_UUID`], with nulls for what is no UUID.
 pub(crate) const TRY_TO_UUID: &str = "try_to_uuid";
 
@@ -40,8 +42,43 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             returns: |_| Ok(DataType::Utf8),
             compute: |arrays, _| uuids(&arrays[0], true),
         },
+        Definition {
+            name: TO_UUID_LIST,
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)]
+                    if takes(&[item.data_type().clone()])? == [DataType::Utf8] =>
+                {
+                    Ok(vec![uuid_list()])
+                }
+                [DataType::Null] => Ok(vec![uuid_list()]),
+                _ => Err(unfit("to_uuid_list takes a list of texts".into())),
+            },
+            returns: |_| Ok(uuid_list()),
+            compute: |arrays, _| uuid_lists(&arrays[0]),
+        },
     ];
     all.into_iter().map(Definition::into_udf).collect()
+}
+
+fn uuid_list() -> DataType {
+    DataType::new_list(DataType::Utf8, true)
+}
+
+/// Returns lists of texts with their items as UUIDs. Errors: an item that is none.
+fn uuid_lists(array: &ArrayRef) -> Result<ArrayRef> {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    // What lies behind a null, or outside of a part of an array, is no item.
+    for texts in array.as_list::<i32>().iter() {
+        if let Some(texts) = &texts {
+            for id in uuids(texts, false)?.as_string::<i32>() {
+                lists.values().append_option(id);
+            }
+        }
+        lists.append(texts.is_some());
+    }
+    Ok(Arc::new(lists.finish()))
 }
 
 fn takes(types: &[DataType]) -> Result<Vec<DataType>> {

@@ -43,6 +43,8 @@ pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
         data_type,
         DataType::Float32
             | DataType::Float64
+            | DataType::Time32(_)
+            | DataType::Time64(_)
             | DataType::Timestamp(_, _)
             | DataType::Interval(_)
             | DataType::Duration(_)

@@ -67,9 +67,9 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
             require_privilege(what, Privilege::Modify, &target.info.name, Some(target), rights)
         }
         WriteStatement::AlterTable { name, .. } if !rights.may_see_table(name) => Err(table_not_found(name)),
-        WriteStatement::AlterTable { name, alteration, .. } => {
+        WriteStatement::AlterTable { name, alterations, .. } => {
             require_privilege(what, Privilege::Modify, name, None, rights)?;
-            match alteration {
+            alterations.iter().try_for_each(|alteration| match alteration {
                 // Under its new name it is as if it were created there.
                 TableAlteration::RenameTable { to } => {
                     let renamed = TableName::new(&name.database, to);
@@ -86,7 +86,7 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
                 | TableAlteration::AddKey { .. }
                 | TableAlteration::AddForeignKey { .. }
                 | TableAlteration::RenameColumn { .. } => Ok(()),
-            }
+            })
         }
         WriteStatement::CreateTable { name, .. } | WriteStatement::CreateView { name, .. } => {
             require_privilege(what, Privilege::Modify, name, None, rights)

@@ -112,9 +112,9 @@ pub(super) async fn apply_write(
         WriteStatement::Returning { statement, .. } => {
             return Box::pin(apply_write(session, *statement, written, interrupt)).await;
         }
-        WriteStatement::AlterTable { name, alteration, nulls } => {
-            let now = match &alteration {
-                TableAlteration::RenameTable { to } => TableName::new(&name.database, to),
+        WriteStatement::AlterTable { name, alterations, nulls } => {
+            let renamed = alterations.iter().find_map(|alteration| match alteration {
+                TableAlteration::RenameTable { to } => Some(TableName::new(&name.database, to)),
                 TableAlteration::AddColumn { .. }
                 | TableAlteration::DropColumn { .. }
                 | TableAlteration::DropNotNull { .. }
@@ -125,12 +125,14 @@ pub(super) async fn apply_write(
                 | TableAlteration::SetSortOrder { .. }
                 | TableAlteration::AddKey { .. }
                 | TableAlteration::AddForeignKey { .. }
-                | TableAlteration::RenameColumn { .. } => name.clone(),
-            };
-            if let (TableAlteration::SetNotNull { column, .. }, Some(nulls)) = (&alteration, &nulls) {
-                require_none(session, column, nulls, interrupt).await?;
+                | TableAlteration::RenameColumn { .. } => None,
+            });
+            let now = renamed.unwrap_or_else(|| name.clone());
+            if let Some(nulls) = &nulls {
+                let filled: Vec<&str> = alterations.iter().filter_map(TableAlteration::filled_column).collect();
+                require_none(session, &filled, nulls, interrupt).await?;
             }
-            catalog.tables().alter(&name, alteration).await?;
+            catalog.tables().alter(&name, alterations).await?;
             session.engine().queue_changed_table(now);
         }
         WriteStatement::CreateTemporary { name, if_exists, with_rows, not_null, input } => {
@@ -311,11 +313,13 @@ async fn create_table(
 }
 
 /// Errors: `invalid_value` where the query has a row, in which a column is null.
-async fn require_none(session: &Session, column: &str, nulls: &LogicalPlan, interrupt: &Interrupt) -> Result<()> {
+/// Refuses where a query finds rows in which one of the columns is null.
+async fn require_none(session: &Session, columns: &[&str], nulls: &LogicalPlan, interrupt: &Interrupt) -> Result<()> {
     let mut rows = session.execute_query(nulls, interrupt).await?;
     while let Some(batch) = rows.next().await {
         if batch?.num_rows() > 0 {
-            let message = format!("column `{column}` is null in rows that are there; give them a value first");
+            let columns = columns.join("` or `");
+            let message = format!("column `{columns}` is null in rows that are there; give them a value first");
             return Err(EngineError::InvalidValue { message });
         }
     }

@@ -1,4 +1,5 @@
-//! ALTER TABLE of managed tables, and new names of views: one change a statement.
+//! ALTER TABLE of managed tables, and new names of views. Several changes in a statement are one change of the catalog; they are
+//! planned with the names and types from before the statement.
 
 use std::sync::Arc;
 
@@ -36,9 +37,6 @@ impl StatementPlanner<'_> {
     /// Plans ALTER TABLE.
     pub(super) async fn alter_table(&self, alter: AlterTable) -> Result<LogicalPlan> {
         let AlterTable { name, if_exists, only: _, operations, location, on_cluster, table_type, end_token: _ } = alter;
-        let Ok([operation]) = <[AlterTableOperation; 1]>::try_from(operations) else {
-            return Err(unsupported("ALTER TABLE with several changes", "make them one by one"));
-        };
         if location.is_some() || on_cluster.is_some() || table_type.is_some() {
             return Err(unsupported("this form of ALTER TABLE", OPERATIONS));
         }
@@ -54,31 +52,52 @@ impl StatementPlanner<'_> {
         let found = tables.resolve(self.who, std::slice::from_ref(&full)).await?.pop().flatten();
         match found {
             Some(found) => {
-                let is_rename = matches!(operation, AlterTableOperation::RenameTable { .. });
+                let is_rename = matches!(operations.as_slice(), [AlterTableOperation::RenameTable { .. }]);
                 if found.info.kind != TableKind::View || !is_rename {
                     require_managed("ALTER TABLE", &found)?;
                 }
-                let alteration = self.alteration(operation, &found).await?;
-                let nulls = match &alteration {
-                    TableAlteration::SetNotNull { column, .. } => Some(self.nulls(&found.info.name, column).await?),
-                    _ => None,
+                if operations.len() > 1
+                    && let Some(rename) = operations.iter().find(|operation| renames(operation))
+                {
+                    return Err(unsupported(
+                        &format!("ALTER TABLE with other changes beside {rename}"),
+                        "a new name is given by a statement of its own",
+                    ));
+                }
+                let mut alterations: Vec<TableAlteration> = Vec::with_capacity(operations.len());
+                for operation in operations {
+                    let next = self.alterations(operation, &found, &alterations).await?;
+                    alterations.extend(next);
+                }
+                let filled: Vec<&str> = alterations.iter().filter_map(TableAlteration::filled_column).collect();
+                let nulls = match filled.is_empty() {
+                    false => Some(self.nulls(&found.info.name, &filled).await?),
+                    true => None,
                 };
-                Ok(WriteStatement::AlterTable { name: found.info.name, alteration, nulls }.into_plan())
+                Ok(WriteStatement::AlterTable { name: found.info.name, alterations, nulls }.into_plan())
             }
             None if if_exists => Ok(nothing()),
             None => Err(tables.not_found(self.who, &full).await.into()),
         }
     }
 
-    /// Returns the rows of a table in which a column is null.
-    async fn nulls(&self, table: &TableName, column: &str) -> Result<Arc<LogicalPlan>> {
+    /// Returns the rows of a table in which one of some columns is null.
+    async fn nulls(&self, table: &TableName, columns: &[&str]) -> Result<Arc<LogicalPlan>> {
         let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
-        let sql = format!("SELECT 1 FROM {database}.{name} WHERE {} IS NULL LIMIT 1", quote_identifier(column));
+        let is_null = columns.iter().map(|column| format!("{} IS NULL", quote_identifier(column)));
+        let is_null = is_null.collect::<Vec<_>>().join(" OR ");
+        let sql = format!("SELECT 1 FROM {database}.{name} WHERE {is_null} LIMIT 1");
         Ok(Arc::new(Box::pin(self.query(&sql)).await?))
     }
 
-    async fn alteration(&self, operation: AlterTableOperation, table: &ResolvedTable) -> Result<TableAlteration> {
-        Ok(match operation {
+    /// Returns what an operation changes behind `earlier` ones of its statement.
+    async fn alterations(
+        &self,
+        operation: AlterTableOperation,
+        table: &ResolvedTable,
+        earlier: &[TableAlteration],
+    ) -> Result<Vec<TableAlteration>> {
+        let alteration = match operation {
             AlterTableOperation::AddColumn { column_keyword: _, if_not_exists, column_def, column_position } => {
                 if column_position.is_some() {
                     return Err(unsupported("FIRST and AFTER of a new column", "a new column is the last one"));
@@ -92,10 +111,8 @@ impl StatementPlanner<'_> {
                 TableAlteration::AddColumn { field, is_json, is_uuid, default, if_missing: if_not_exists }
             }
             AlterTableOperation::DropColumn { has_column_keyword: _, column_names, if_exists, drop_behavior: _ } => {
-                let Ok([column]) = <[Ident; 1]>::try_from(column_names) else {
-                    return Err(unsupported("dropping several columns at once", "drop them one by one"));
-                };
-                TableAlteration::DropColumn { column: column.value, if_exists }
+                let names = column_names.into_iter();
+                return Ok(names.map(|name| TableAlteration::DropColumn { column: name.value, if_exists }).collect());
             }
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
                 TableAlteration::RenameColumn { column: old_column_name.value, to: new_column_name.value }
@@ -108,7 +125,7 @@ impl StatementPlanner<'_> {
                 self.altered_column(column, op, table).await?
             }
             AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
-                self.added_key(constraint, &table.info).await?
+                self.added_key(constraint, &table.info, earlier).await?
             }
             AlterTableOperation::SetTblProperties { table_properties } if order_text(&table_properties).is_some() => {
                 let columns = table.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
@@ -120,11 +137,17 @@ impl StatementPlanner<'_> {
                 table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
             } => TableAlteration::RenameTable { to: bare_name(&name)? },
             other => return Err(unsupported(&format!("ALTER TABLE ... {other}"), OPERATIONS)),
-        })
+        };
+        Ok(vec![alteration])
     }
 
     /// Returns a key that is recorded with a table, as one of CREATE TABLE is.
-    async fn added_key(&self, constraint: TableConstraint, table: &TableInfo) -> Result<TableAlteration> {
+    async fn added_key(
+        &self,
+        constraint: TableConstraint,
+        table: &TableInfo,
+        earlier: &[TableAlteration],
+    ) -> Result<TableAlteration> {
         let schema = table.arrow_schema();
         if let TableConstraint::ForeignKey(key) = constraint {
             check_foreign_key(&key)?;
@@ -134,7 +157,10 @@ impl StatementPlanner<'_> {
         }
         let Some(written) = written_key(&constraint)? else { return Err(refused_constraint(&constraint)) };
         let key = resolve_unique_key(written, &table.name.table, &schema)?;
-        let is_nullable = |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name);
+        let is_filled =
+            |column: &ColumnInfo| earlier.iter().any(|one| one.filled_column() == Some(column.name.as_str()));
+        let is_nullable =
+            |column: &&ColumnInfo| column.nullable && key.columns.contains(&column.name) && !is_filled(column);
         if let Some(column) = table.columns.iter().find(is_nullable).filter(|_| key.is_primary) {
             return Err(unsupported(
                 &format!("a primary key with column `{}`, which may hold nulls,", column.name),
@@ -228,6 +254,10 @@ impl StatementPlanner<'_> {
         };
         Ok((Field::clone(input.schema().field(0)).with_nullable(true), default))
     }
+}
+
+fn renames(operation: &AlterTableOperation) -> bool {
+    matches!(operation, AlterTableOperation::RenameColumn { .. } | AlterTableOperation::RenameTable { .. })
 }
 
 fn is_text(data_type: &arrow::datatypes::DataType) -> bool {

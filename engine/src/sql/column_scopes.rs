@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut, With,
 };
 
+use super::json_tables::named_value;
 use super::parse::parse_statement;
 use super::predicate_subqueries::{VALUE, is_of_values};
 use super::syntax::{join_constraint, relation_name, relations_of};
@@ -94,7 +95,11 @@ pub(super) fn rebind<S: ContextProvider>(context: &S, statement: &mut Statement,
 enum ColumnScope {
     /// The outermost of a statement that plans.
     Outermost,
-    Known(Vec<(Option<TableReference>, String)>),
+    Known {
+        columns: Vec<(Option<TableReference>, String)>,
+        /// Tables whose name stands for the value of a column, with that column.
+        values: Vec<(String, String)>,
+    },
     /// Its FROM clause cannot be planned by itself; these are its tables.
     Unknown(Vec<String>),
 }
@@ -110,7 +115,7 @@ impl ColumnScope {
     fn find(&self, table: Option<&str>, name: &str) -> ColumnLookup {
         match self {
             ColumnScope::Outermost => ColumnLookup::Nothing,
-            ColumnScope::Known(columns) => find(columns, table, name),
+            ColumnScope::Known { columns, values: _ } => find(columns, table, name),
             ColumnScope::Unknown(tables) => match table {
                 Some(table) if tables.iter().any(|known| known == table) => ColumnLookup::AsWritten,
                 Some(table) if !tables.iter().any(|known| same_name(known, table)) => ColumnLookup::Nothing,
@@ -279,16 +284,29 @@ impl<S: ContextProvider> Rebinder<'_, S> {
             return ColumnScope::Outermost;
         }
         if from.is_empty() {
-            return ColumnScope::Known(Vec::new());
+            return ColumnScope::Known { columns: Vec::new(), values: Vec::new() };
         }
         match self.planned(from.to_vec()) {
             Some(plan) => {
                 let columns = plan.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone()));
-                ColumnScope::Known(columns.collect())
+                let values = relations_of(from).filter_map(named_value);
+                let values = values.map(|(table, column)| (table.to_owned(), column.to_owned())).collect();
+                ColumnScope::Known { columns: columns.collect(), values }
             }
             // A query that depends on the row around it cannot be planned by itself.
-            None if is_of_values(from) => ColumnScope::Known(vec![(None, VALUE.to_owned())]),
-            None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
+            None if is_of_values(from) => {
+                ColumnScope::Known { columns: vec![(None, VALUE.to_owned())], values: Vec::new() }
+            }
+            None => match relations_of(from).map(named_value).collect::<Option<Vec<_>>>() {
+                Some(values) => {
+                    let column =
+                        |(table, column): &(&str, &str)| (Some(TableReference::bare(*table)), (*column).to_owned());
+                    let columns = values.iter().map(column).collect();
+                    let values = values.into_iter().map(|(table, column)| (table.to_owned(), column.to_owned()));
+                    ColumnScope::Known { columns, values: values.collect() }
+                }
+                None => ColumnScope::Unknown(relations_of(from).filter_map(relation_name).collect()),
+            },
         }
     }
 
@@ -324,26 +342,26 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         Some(all.filter(|with| !with.cte_tables.is_empty()))
     }
 
-    /// Spells a column as the innermost scope that has it does.
-    fn bind(&mut self, idents: &mut [Ident], aliases: &[String]) -> Result<()> {
+    /// Spells a column as the innermost scope that has it does, and returns whether there is none.
+    fn bind(&mut self, idents: &mut [Ident], aliases: &[String]) -> Result<bool> {
         let (mut table, name) = match idents {
             [name] => (None, name),
             [table, name] => (Some(table), name),
-            _ => return Ok(()),
+            _ => return Ok(false),
         };
         let is_own = |names: &[String]| table.is_none() && names.contains(&name.value);
         if !self.doubt.covers(&name.value) || is_own(aliases) || self.lambdas.iter().any(|names| is_own(names)) {
-            return Ok(());
+            return Ok(false);
         }
         let alias = aliases.iter().find(|alias| table.is_none() && same_name(alias, &name.value));
         for scope in self.scopes.iter().rev() {
             let written = table.as_ref().map(|table| table.value.as_str());
             match (scope.find(written, &name.value), alias) {
-                (ColumnLookup::AsWritten, _) => return Ok(()),
+                (ColumnLookup::AsWritten, _) => return Ok(false),
                 (_, Some(alias)) => {
                     name.value.clone_from(alias);
                     self.changed = true;
-                    return Ok(());
+                    return Ok(false);
                 }
                 (ColumnLookup::Nothing, None) => {}
                 (ColumnLookup::Spelled { table: spelled, name: column }, None) => {
@@ -352,9 +370,9 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                     }
                     name.value = column;
                     self.changed = true;
-                    return Ok(());
+                    return Ok(false);
                 }
-                (ColumnLookup::Several, None) if matches!(self.doubt, Doubt::Any) => return Ok(()),
+                (ColumnLookup::Several, None) if matches!(self.doubt, Doubt::Any) => return Ok(false),
                 (ColumnLookup::Several, None) => {
                     let message = format!(
                         "column `{}` of a subquery could be one of several tables; write it with its table's name, \
@@ -365,7 +383,22 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Returns the column for whose value a table's name stands, where no column is called so.
+    fn value_of(&mut self, name: &mut Ident, aliases: &[String]) -> Result<Option<Expr>> {
+        if !self.bind(std::slice::from_mut(name), aliases)? {
+            return Ok(None);
+        }
+        let values = self.scopes.iter().rev().flat_map(|scope| match scope {
+            ColumnScope::Known { values, .. } => values.as_slice(),
+            ColumnScope::Outermost | ColumnScope::Unknown(_) => Default::default(),
+        });
+        let mut named = values.filter(|(table, _)| same_name(table, &name.value));
+        let value = named.next().map(|(table, column)| [table, column].map(|part| Ident::with_quote('"', part)));
+        self.changed |= value.is_some();
+        Ok(value.map(|parts| Expr::CompoundIdentifier(parts.into())))
     }
 }
 
@@ -400,8 +433,14 @@ impl<S: ContextProvider> VisitorMut for Expressions<'_, '_, S> {
             return ControlFlow::Continue(());
         }
         let bound = match expr {
-            Expr::Identifier(ident) => self.rebinder.bind(std::slice::from_mut(ident), self.aliases),
-            Expr::CompoundIdentifier(idents) => self.rebinder.bind(idents, self.aliases),
+            Expr::Identifier(ident) => match self.rebinder.value_of(ident, self.aliases) {
+                Ok(Some(value)) => {
+                    *expr = value;
+                    Ok(())
+                }
+                other => other.map(|_| ()),
+            },
+            Expr::CompoundIdentifier(idents) => self.rebinder.bind(idents, self.aliases).map(|_| ()),
             Expr::Lambda(lambda) => {
                 let names = lambda.params.iter().map(|param| param.name.value.clone()).collect();
                 self.rebinder.lambdas.push(names);

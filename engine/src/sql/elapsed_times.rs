@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operato
 use super::field_access::own_call;
 use super::in_subqueries::with_values;
 use super::range_frames::with_days;
-use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF};
+use crate::functions::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF, length_type};
 
 /// The functions that look for a value in a list.
 const SEARCHING_LISTS: [&str; 3] = ["array_has", "array_position", "array_positions"];
@@ -21,7 +21,7 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             // Most comparisons are with a literal of another kind.
             let may_be = |expr: &Expr| match expr {
-                Expr::Literal(value, _) => matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)),
+                Expr::Literal(value, _) => length_type(&value.data_type()).is_some(),
                 _ => true,
             };
             compares(*op) && may_be(left) && may_be(right)
@@ -37,12 +37,11 @@ pub(super) fn may_have_elapsed(expr: &Expr) -> bool {
 /// Returns the expression with such times as SQL has them. Errors: `sql_plan_error`.
 pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_elapsed = |expr: &Expr| is_elapsed(expr, schema);
+    let has_elapsed = |expr: &Expr| has_elapsed(expr, schema);
     let length = |expr: Expr| own_call(INTERVAL_LENGTH, vec![expr]);
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if compares(op)
-                && ((is_elapsed(&left) && is_elapsed(&right))
-                    || (is_elapsed_list(&left, schema) && is_elapsed_list(&right, schema))) =>
+            if compares(op) && has_elapsed(&left) && has_elapsed(&right) =>
         {
             let (left, right) = (length(*left)?, length(*right)?);
             Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
@@ -53,45 +52,45 @@ pub(super) fn with_elapsed_times(expr: Expr, schema: &DFSchema) -> Result<Transf
             let (expr, low, high) = (length(*expr)?, length(*low)?, length(*high)?);
             Transformed::yes(Expr::Between(Between::new(Box::new(expr), negated, Box::new(low), Box::new(high))))
         }
-        Expr::InList(InList { expr, list, negated }) if is_elapsed(&expr) && list.iter().all(is_elapsed) => {
+        Expr::InList(InList { expr, list, negated }) if has_elapsed(&expr) && list.iter().all(has_elapsed) => {
             let list = list.into_iter().map(length).collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::InList(InList::new(Box::new(length(*expr)?), list, negated)))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated })
-            if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
+            if has_elapsed(&expr) && has_elapsed_values(&subquery) =>
         {
             let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
             Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated }))
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })
-            if is_elapsed(&expr) && has_elapsed_values(&subquery) =>
+            if has_elapsed(&expr) && has_elapsed_values(&subquery) =>
         {
             let (expr, subquery) = (Box::new(length(*expr)?), with_values(subquery, length)?);
             Transformed::yes(Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }))
         }
         Expr::Case(Case { expr: Some(value), when_then_expr, else_expr })
-            if is_elapsed(&value) && when_then_expr.iter().all(|(when, _)| is_elapsed(when)) =>
+            if has_elapsed(&value) && when_then_expr.iter().all(|(when, _)| has_elapsed(when)) =>
         {
             let cases = when_then_expr.into_iter().map(|(when, then)| Ok((Box::new(length(*when)?), then)));
             let when_then_expr = cases.collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::Case(Case { expr: Some(Box::new(length(*value)?)), when_then_expr, else_expr }))
         }
-        Expr::ScalarFunction(call) if call.name() == "nullif" && call.args.iter().all(is_elapsed) => {
+        Expr::ScalarFunction(call) if call.name() == "nullif" && call.args.iter().all(has_elapsed) => {
             let [value, other] = call.args.as_slice() else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
             let is_other = length(value.clone())?.not_eq(length(other.clone())?).is_not_false();
             Transformed::yes(when(is_other, value.clone()).end()?)
         }
         Expr::AggregateFunction(mut call)
-            if call.params.distinct && call.func.name() == "count" && call.params.args.iter().any(is_elapsed) =>
+            if call.params.distinct && call.func.name() == "count" && call.params.args.iter().any(has_elapsed) =>
         {
             let args = std::mem::take(&mut call.params.args).into_iter();
-            let args = args.map(|arg| if is_elapsed(&arg) { length(arg) } else { Ok(arg) });
+            let args = args.map(|arg| if has_elapsed(&arg) { length(arg) } else { Ok(arg) });
             call.params.args = args.collect::<Result<_>>()?;
             Transformed::yes(Expr::AggregateFunction(call))
         }
         Expr::ScalarFunction(mut call) if SEARCHING_LISTS.contains(&call.name()) => {
             let is_interval = match call.args.as_slice() {
-                [list, sought, ..] => is_elapsed_list(list, schema) && is_elapsed(sought),
+                [list, sought, ..] => is_elapsed_list(list, schema) && has_elapsed(sought),
                 _ => false,
             };
             for arg in call.args.iter_mut().take(2).filter(|_| is_interval) {
@@ -151,16 +150,21 @@ pub(super) fn with_sorted_length(expr: Expr, schema: &DFSchema) -> Result<Transf
 
 fn has_elapsed_values(subquery: &Subquery) -> bool {
     let values = subquery.subquery.schema().fields().first();
-    values.is_some_and(|values| matches!(values.data_type(), DataType::Interval(_) | DataType::Duration(_)))
+    values.is_some_and(|values| length_type(values.data_type()).is_some())
 }
 
 fn is_elapsed(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
 }
 
+/// Returns whether a value is such a time, or a list or a structure with some.
+fn has_elapsed(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| length_type(&data_type).is_some())
+}
+
 fn is_elapsed_list(expr: &Expr, schema: &DFSchema) -> bool {
     match expr.get_type(schema) {
-        Ok(DataType::List(element)) => matches!(element.data_type(), DataType::Interval(_) | DataType::Duration(_)),
+        Ok(DataType::List(element)) => length_type(element.data_type()).is_some(),
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions that are written out as calls: patterns, subscripts of bytes and intervals, parts of times, arrays of queries.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, ObjectName, ObjectNamePart, OrderByKind, SelectItem, SetExpr,
     StructField, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
@@ -11,11 +11,11 @@ use super::function_forms::parsed_form;
 use super::marks;
 use super::row_values::row_values;
 use super::shorthand::{call, taken, text};
-use super::sql_types::{is_uuid_type, refuse_inner_uuids};
+use super::sql_types::{is_uuid_list_type, is_uuid_type, refuse_inner_uuids};
 use super::volatile_queries::calls_volatile;
 use super::windowed_extremes::{first_of_partition, value_of_window, with_order_of_window};
 use crate::error::{EngineError, Result};
-use crate::functions::{TO_UUID, TRY_TO_UUID, with_units};
+use crate::functions::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID, with_units};
 use crate::identifiers::same_name;
 
 /// Writes out an expression; others stay as they are. Errors: `unsupported`.
@@ -63,6 +63,11 @@ pub(super) fn write_out_form(expr: &mut Expr) -> Result<()> {
         Expr::Cast { kind, expr: operand, data_type, .. } if is_uuid_type(data_type) => {
             let is_try = matches!(kind, CastKind::TryCast | CastKind::SafeCast);
             *expr = call(if is_try { TRY_TO_UUID } else { TO_UUID }, vec![typed_parameter(taken(operand))]);
+        }
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. } if is_uuid_list_type(data_type) => {
+            let text = Box::new(DataType::Varchar(None));
+            *data_type = DataType::Array(ArrayElemTypeDef::SquareBracket(text, None));
+            *expr = call(TO_UUID_LIST, vec![taken(expr)]);
         }
         Expr::Cast { kind: CastKind::TryCast | CastKind::SafeCast, data_type, .. } => refuse_inner_uuids(data_type)?,
         Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. } => {

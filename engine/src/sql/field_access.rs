@@ -59,6 +59,9 @@ impl ExprPlanner for FieldAccess {
                 }
                 Ok(PlannerResult::Planned(own_call("text_slice", vec![value, *start, *stop])?))
             }
+            GetFieldAccess::NamedStructField { name } if is_other_key(&value_type, &name.data_type()) => {
+                Ok(PlannerResult::Planned(value_of_key(value, Expr::Literal(name, None))))
+            }
             GetFieldAccess::NamedStructField { name } => {
                 let spelled = name.try_as_str().flatten().and_then(|name| spelled_field(&value_type, name));
                 let name = spelled.map(|field| ScalarValue::from(field.name().as_str())).unwrap_or(name);
@@ -71,14 +74,17 @@ impl ExprPlanner for FieldAccess {
             {
                 Ok(PlannerResult::Planned(own_call("struct_extract_at", vec![value, *key])?))
             }
-            // DataFusion takes constants only, and compares a list or a structure with one key of all maps.
+            // DataFusion takes constants only, of the very type of the keys, and compares a list or a structure with one key of all
+            // maps.
             GetFieldAccess::ListIndex { key }
                 if matches!(value_type, DataType::Map(_, _))
                     && (key.any_column_refs()
                         || key.contains_outer()
-                        || key.get_type(schema).is_ok_and(|found| found.is_nested())) =>
+                        || key
+                            .get_type(schema)
+                            .is_ok_and(|found| found.is_nested() || is_other_key(&value_type, &found))) =>
             {
-                Ok(PlannerResult::Planned(array_element(map_extract(value, *key), lit(1_i64))))
+                Ok(PlannerResult::Planned(value_of_key(value, *key)))
             }
             other => Ok(PlannerResult::Original(RawFieldAccessExpr { field_access: other, expr: value })),
         }
@@ -170,6 +176,20 @@ fn spelled_field<'a>(data_type: &'a DataType, name: &str) -> Option<&'a FieldRef
         let mut others = fields.iter().filter(|field| same_name(field.name(), name));
         others.next().filter(|_| others.next().is_none())
     })
+}
+
+/// Returns whether a value is a map whose keys are of another type, so that one of this type has to be cast.
+fn is_other_key(map: &DataType, key: &DataType) -> bool {
+    let DataType::Map(entries, _) = map else { return false };
+    match entries.data_type() {
+        DataType::Struct(fields) => fields.first().is_some_and(|own| own.data_type() != key),
+        _ => false,
+    }
+}
+
+/// Returns the value that a map has of a key.
+fn value_of_key(map: Expr, key: Expr) -> Expr {
+    array_element(map_extract(map, key), lit(1_i64))
 }
 
 /// Returns a text that is compared with a boolean as one, as in DuckDB and PostgreSQL: the planner asks for the type of the

@@ -4,7 +4,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableAliasColumnDef, TableFactor, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+    VisitorMut,
+};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::dialect::SqlDialect;
@@ -32,6 +35,9 @@ static FUNCTIONS: [JsonTable; 13] = [
     JsonTable { name: "regexp_split_to_table", rows: "regexp_split_to_array", columns: PATTERN_PARTS },
     JsonTable { name: "string_to_table", rows: "string_to_array", columns: TEXT_PARTS },
 ];
+
+/// As the query of the rows that a function makes is called.
+const MADE_ROWS: &str = "made_rows";
 
 const TEXT: &str = "json_extract_string(made['value'], '$')";
 const PAIRS: &[(&str, &str)] = &[("key", "made['key']"), ("value", "made['value']")];
@@ -112,6 +118,25 @@ impl VisitorMut for JsonTableRewriter {
     }
 }
 
+/// Returns the name of a relation that is one of these, of one column, and that column: the name stands for the column's value too, as
+/// in PostgreSQL (`FROM jsonb_array_elements(json) item WHERE item ->> 'k' = 'v'`).
+pub(super) fn named_value(factor: &TableFactor) -> Option<(&str, &str)> {
+    let TableFactor::Derived { subquery, alias: Some(TableAlias { name, columns, .. }), .. } = factor else {
+        return None;
+    };
+    let SetExpr::Select(select) = subquery.body.as_ref() else { return None };
+    let [TableWithJoins { relation: TableFactor::Derived { alias: Some(rows), .. }, .. }] = select.from.as_slice()
+    else {
+        return None;
+    };
+    match select.projection.as_slice() {
+        [SelectItem::ExprWithAlias { alias, .. }] if rows.name.value == MADE_ROWS && columns.is_empty() => {
+            Some((name.value.as_str(), alias.value.as_str()))
+        }
+        _ => None,
+    }
+}
+
 /// Returns whether a function is one of these.
 pub(super) fn is_json_table(name: &Ident) -> bool {
     function_named(name).is_some()
@@ -133,7 +158,7 @@ fn rows_query(table: &JsonTable, args: &[Expr], is_numbered: bool) -> Result<Box
         true => (format!(", {ORDINALITY}"), format!(", {}", places_of(list.clone()))),
         false => (String::new(), String::new()),
     };
-    let text = format!("SELECT {columns}{number} FROM (SELECT unnest({list}) AS made{numbers}) AS parts");
+    let text = format!("SELECT {columns}{number} FROM (SELECT unnest({list}) AS made{numbers}) AS {MADE_ROWS}");
     let parsed = Parser::new(&SqlDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
     let mut query = parsed.map_err(|error| EngineError::Internal(format!("`{text}` does not parse: {error}")))?;
     fill(query.as_mut(), args);

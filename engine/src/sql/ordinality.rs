@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Ident, ObjectNamePart, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, WildcardAdditionalOptions, WindowSpec, WindowType,
+    TableAliasColumnDef, TableFactor, WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
 use super::json_tables::is_json_table;
@@ -22,10 +22,10 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
     if is_numbered_by_list(factor) {
         return;
     }
-    let (alias, name) = match factor {
-        TableFactor::UNNEST { with_ordinality, alias, .. } if *with_ordinality => {
+    let (alias, name, is_plain) = match factor {
+        TableFactor::UNNEST { with_ordinality, alias, array_exprs, .. } if *with_ordinality => {
             *with_ordinality = false;
-            (alias.take(), Ident::new("unnest"))
+            (alias.take(), Ident::new("unnest"), array_exprs.len() == 1)
         }
         TableFactor::Table { with_ordinality, alias, name, args: Some(_), .. }
         | TableFactor::Function { with_ordinality, alias, name, .. }
@@ -33,7 +33,7 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
         {
             *with_ordinality = false;
             let name = name.0.last().and_then(ObjectNamePart::as_ident).cloned();
-            (alias.take(), name.unwrap_or_else(|| Ident::new("rows")))
+            (alias.take(), name.unwrap_or_else(|| Ident::new("rows")), false)
         }
         _ => return,
     };
@@ -51,6 +51,7 @@ pub(super) fn write_out_ordinality(factor: &mut TableFactor) {
         ..select_star(vec![plain(factor.clone())])
     };
     let alias = alias.unwrap_or_else(|| TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    let alias = if is_plain { with_columns(alias) } else { alias };
     *factor = TableFactor::Derived {
         lateral: false,
         subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
@@ -77,9 +78,18 @@ fn numbered_elements(factor: &mut TableFactor) -> Option<TableFactor> {
     Some(TableFactor::Derived {
         lateral: true,
         subquery: Box::new(query_of(SetExpr::Select(Box::new(select)))),
-        alias: Some(alias),
+        alias: Some(with_columns(alias)),
         sample: None,
     })
+}
+
+/// Calls the column of plain values what the relation is called, as PostgreSQL does, where the alias has no names of columns.
+fn with_columns(mut alias: TableAlias) -> TableAlias {
+    if alias.columns.is_empty() {
+        let names = [alias.name.clone(), Ident::new(ORDINALITY)];
+        alias.columns = names.map(|name| TableAliasColumnDef { name, data_type: None }).into();
+    }
+    alias
 }
 
 /// Returns whether a call's rows are those of a list of outer columns, whose rewriting numbers them.

@@ -315,6 +315,18 @@ pub(super) fn is_uuid_type(data_type: &ast::DataType) -> bool {
     }
 }
 
+/// Returns whether a type is a list of UUIDs, of any length.
+pub(super) fn is_uuid_list_type(data_type: &ast::DataType) -> bool {
+    match data_type {
+        ast::DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, None)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => is_uuid_type(item),
+        _ => false,
+    }
+}
+
 /// Refuses UUIDs inside of other types, where nothing would check them. Errors: `unsupported`.
 pub(super) fn refuse_inner_uuids(data_type: &ast::DataType) -> crate::error::Result<()> {
     fn holds_uuid(data_type: &ast::DataType) -> bool {
@@ -323,7 +335,7 @@ pub(super) fn refuse_inner_uuids(data_type: &ast::DataType) -> crate::error::Res
     match parts(data_type).into_iter().any(holds_uuid) {
         true => Err(EngineError::Unsupported {
             what: format!("UUID inside of the type {data_type}"),
-            hint: "write VARCHAR there; list_transform(list, x -> CAST(x AS UUID)) checks the values of a list".into(),
+            hint: "write VARCHAR there; to_uuid and to_uuid_list read values and lists as UUIDs".into(),
         }),
         false => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! What is compared with UUIDs is read as one, as PostgreSQL and DuckDB do: `A0EE...` and `a0ee...` are two texts, and one UUID.
 //! UUIDs are columns that are declared so, casts to UUID, and what a query takes of them as it is. Where a text stands beside a
 //! UUID as another value of one column, as in UNION and `coalesce`, it is written as a UUID if it is one, and stays what it is if not.
+//! Lists and structures that are written out are compared part by part, and lists of texts beside UUIDs and lists of them are read.
 
 use std::sync::Arc;
 
@@ -20,11 +21,19 @@ use super::catalog_table::CatalogTable;
 use super::elapsed_times::compares;
 use super::field_access::own_call;
 use super::in_subqueries::with_values;
-use super::json_columns::{CHOOSING, TextKind, holds, is_null_column, is_null_value, is_of_kind};
+use super::json_columns::{CHOOSING, TextKind, holds, is_list_of_kind, is_null_column, is_null_value, is_of_kind};
+use super::list_casts::is_list;
 use super::plan_nodes::any_node;
 use super::row_values::STRUCT;
 use crate::error::EngineError;
-use crate::functions::{TO_UUID, TRY_TO_UUID, no_uuid, uuid_text};
+use crate::functions::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID, no_uuid, uuid_text};
+
+/// The functions that look for a value in a list.
+const OF_ITEM: [&str; 5] = ["array_has", "array_position", "array_positions", "array_remove", "array_remove_all"];
+/// The functions that compare the items of lists.
+const OF_LISTS: [&str; 4] = ["array_has_any", "array_has_all", "array_except", "array_intersect"];
+const MAKE_ARRAY: &str = "make_array";
+const NAMED_STRUCT: &str = "named_struct";
 
 /// Returns the plan with what is compared with UUIDs as UUIDs. Errors: `invalid_value` of a literal that is none.
 pub(super) fn with_compared_uuids(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -73,7 +82,7 @@ fn has_uuids(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn is_cast(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(call) if matches!(call.func.name(), TO_UUID | TRY_TO_UUID))
+    matches!(expr, Expr::ScalarFunction(call) if matches!(call.func.name(), TO_UUID | TO_UUID_LIST | TRY_TO_UUID))
 }
 
 /// The rows that expressions are computed over.
@@ -85,6 +94,11 @@ struct RowOperands<'a> {
 impl RowOperands<'_> {
     fn is_uuid(&self, expr: &Expr) -> bool {
         is_of_kind(expr, &self.inputs, TextKind::Uuid)
+    }
+
+    fn is_uuid_list(&self, expr: &Expr) -> bool {
+        expr.get_type(&self.schema).is_ok_and(|data_type| is_list(&data_type))
+            && is_list_of_kind(expr, &self.inputs, TextKind::Uuid)
     }
 
     fn compared(&self, expr: Expr) -> Result<Transformed<Expr>> {
@@ -123,6 +137,23 @@ impl RowOperands<'_> {
                 let args = args.into_iter().map(|arg| self.read_where_one(arg)).collect::<Result<_>>()?;
                 Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
             }
+            Expr::ScalarFunction(ScalarFunction { func, mut args })
+                if args.len() > 1 && (OF_ITEM.contains(&func.name()) || OF_LISTS.contains(&func.name())) =>
+            {
+                let is_of_lists = OF_LISTS.contains(&func.name());
+                let are_uuids = (
+                    self.is_uuid_list(&args[0]),
+                    if is_of_lists { self.is_uuid_list(&args[1]) } else { is_uuid(&args[1]) },
+                );
+                let other = match are_uuids {
+                    (true, false) => 1,
+                    (false, true) => 0,
+                    _ => return Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))),
+                };
+                let value = std::mem::replace(&mut args[other], lit(false));
+                args[other] = if is_of_lists || other == 0 { self.read_list(value)? } else { self.read(value)? };
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+            }
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
                 let (expr, subquery) = self.compared_query(expr, subquery)?;
                 Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated }))
@@ -147,10 +178,16 @@ impl RowOperands<'_> {
             (true, true) => return Ok(Transformed::no((left, right))),
             (false, false) => {}
         }
+        match (self.is_uuid_list(&left), self.is_uuid_list(&right)) {
+            (true, false) => return Ok(Transformed::yes((left, self.read_list(right)?))),
+            (false, true) => return Ok(Transformed::yes((self.read_list(left)?, right))),
+            (true, true) => return Ok(Transformed::no((left, right))),
+            (false, false) => {}
+        }
         let widths = (values_of_row(&left).map(<[Expr]>::len), values_of_row(&right).map(<[Expr]>::len));
         match (left, right) {
             (Expr::ScalarFunction(mut left), Expr::ScalarFunction(mut right))
-                if widths.0.is_some() && widths.0 == widths.1 =>
+                if widths.0.is_some() && widths.0 == widths.1 && left.func.name() == right.func.name() =>
             {
                 let values = std::mem::take(&mut left.args).into_iter().zip(std::mem::take(&mut right.args));
                 let mut changed = false;
@@ -250,6 +287,33 @@ impl RowOperands<'_> {
         }
     }
 
+    /// Returns a list of texts that is compared with UUIDs as a list of them; what is none, and is one already, as it is.
+    fn read_list(&self, expr: Expr) -> Result<Expr> {
+        match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == MAKE_ARRAY => {
+                let args = args.into_iter().map(|item| self.read(item)).collect::<Result<_>>()?;
+                Ok(Expr::ScalarFunction(ScalarFunction { func, args }))
+            }
+            Expr::Placeholder(_) => {
+                let texts = DataType::new_list(DataType::Utf8, true);
+                own_call(TO_UUID_LIST, vec![Expr::Cast(Cast::new(Box::new(expr), texts))])
+            }
+            other => {
+                let is_of_texts = match other.get_type(&self.schema) {
+                    Ok(DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) => {
+                        item.data_type().is_string()
+                    }
+                    _ => false,
+                };
+                let is_outer = other.exists(|part| Ok(matches!(part, Expr::OuterReferenceColumn(..))))?;
+                match is_of_texts && !is_outer && !self.is_uuid_list(&other) {
+                    true => own_call(TO_UUID_LIST, vec![other]),
+                    false => Ok(other),
+                }
+            }
+        }
+    }
+
     /// Returns a text that stands beside UUIDs as one if it is one.
     fn read_where_one(&self, expr: Expr) -> Result<Expr> {
         let Some(found) = expr.get_type(&self.schema).ok().filter(DataType::is_string) else { return Ok(expr) };
@@ -287,10 +351,12 @@ fn outer_text(expr: Box<Expr>) -> Result<Box<Expr>> {
     }
 }
 
-/// Returns the values of a row that is written out.
+/// Returns the values of a row, a list or a structure that is written out, of a structure with the names of its fields.
 fn values_of_row(expr: &Expr) -> Option<&[Expr]> {
     match expr {
-        Expr::ScalarFunction(call) if call.func.name() == STRUCT => Some(&call.args),
+        Expr::ScalarFunction(call) if matches!(call.func.name(), STRUCT | MAKE_ARRAY | NAMED_STRUCT) => {
+            Some(&call.args)
+        }
         _ => None,
     }
 }

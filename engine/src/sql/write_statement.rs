@@ -63,8 +63,9 @@ pub(crate) enum WriteStatement {
     /// `ALTER TABLE`.
     AlterTable {
         name: TableName,
-        alteration: TableAlteration,
-        /// The rows that stand against it.
+        /// One after the other, in one change.
+        alterations: Vec<TableAlteration>,
+        /// The rows that stand against them.
         nulls: Option<Arc<LogicalPlan>>,
     },
     /// `CREATE TEMPORARY TABLE`, with rows or without: a table of the session.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{
@@ -30,7 +31,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, LambdaExpr};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::collect_columns;
@@ -235,6 +236,12 @@ impl FileSource for DecodedParquetSource {
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> DfResult<Option<Arc<dyn FileSource>>> {
+        // DataFusion 54 moves the columns of a lambda to other places then, and its parameters not behind them.
+        for expr in projection.expr_iter() {
+            if expr.exists(|part| Ok(part.downcast_ref::<LambdaExpr>().is_some()))? {
+                return Ok(None);
+            }
+        }
         let pushed = self.parquet.try_pushdown_projection(projection)?;
         Ok(pushed.map(|parquet| self.around(parquet)))
     }

@@ -80,6 +80,10 @@ async fn columns_and_tables_that_we_alter_are_altered_for_duckdb() {
         ("ALTER TABLE v ALTER COLUMN f SET DEFAULT 6", "INSERT INTO v (a) VALUES (13)"),
         ("ALTER TABLE v ALTER COLUMN a SET NOT NULL", "INSERT INTO v (a) VALUES (14)"),
         ("ALTER TABLE v ALTER COLUMN a DROP NOT NULL", "INSERT INTO v (text) VALUES ('none')"),
+        (
+            "ALTER TABLE v DROP COLUMN day, ALTER COLUMN d TYPE BIGINT, ALTER COLUMN d SET DEFAULT 8, ADD COLUMN g INT DEFAULT 1",
+            "INSERT INTO v (a) VALUES (17)",
+        ),
         ("ALTER TABLE v RENAME TO w", "INSERT INTO w (a) VALUES (15)"),
     ] {
         rows(session, ours).await.unwrap_or_else(|error| panic!("{ours}: {error}"));

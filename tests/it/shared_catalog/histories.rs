@@ -121,13 +121,13 @@ async fn outcome(catalog: &Catalog, table: usize, call: HistoryStep) -> HistoryO
                 tables
                     .alter(
                         &name,
-                        TableAlteration::AddColumn {
+                        vec![TableAlteration::AddColumn {
                             field,
                             is_json: false,
                             is_uuid: false,
                             default: None,
                             if_missing: false,
-                        },
+                        }],
                     )
                     .await,
             )

@@ -191,7 +191,7 @@ async fn what_others_changed_elsewhere_does_not_make_known_tables_unknown() {
     let field = Field::new("c", DataType::Int64, true);
     let alteration =
         TableAlteration::AddColumn { field, is_json: false, is_uuid: false, default: None, if_missing: false };
-    two.tables().alter(&named("altered")[0], alteration).await.unwrap();
+    two.tables().alter(&named("altered")[0], vec![alteration]).await.unwrap();
     assert!(two.tables().drop(&named("dropped")[0], &[TableKind::Managed], false).await.unwrap());
     create(&two, "created").await.unwrap();
 

@@ -8,8 +8,9 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, TableFact
 use super::counted_rows::{UncertainCount, uncertain_counts};
 use super::{Expander, Qualified, Source};
 use crate::identifiers::same_name;
+use crate::sql::json_tables::named_value;
 use crate::sql::shorthand::{call, text};
-use crate::sql::syntax::{any_expr, change_own_exprs, relation_name};
+use crate::sql::syntax::{any_expr, change_own_exprs, relation_name, relations_of};
 
 /// Writes out the names of relations in a select list. Errors: `unsupported`.
 pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, select: &mut Select) -> Result<()> {
@@ -37,7 +38,8 @@ pub(super) fn write_out_rows<S: ContextProvider>(expander: &Expander<'_, S>, sel
     if let Some(count) = counts.iter().find(is_of_row) {
         return Err(count.refused());
     }
-    let mut writer = RelationRows { relations, sources: &sources };
+    let values = relations_of(&select.from).filter_map(named_value).map(|(name, _)| name.to_owned()).collect();
+    let mut writer = RelationRows { relations, values, sources: &sources };
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
             && let Some(expr) = writer.row(name)
@@ -74,6 +76,8 @@ fn names_in(tables: &TableWithJoins, names: &mut Vec<String>) {
 
 struct RelationRows<'a> {
     relations: Vec<String>,
+    /// Those whose name stands for the value of their column.
+    values: Vec<String>,
     sources: &'a [Source],
 }
 
@@ -82,10 +86,11 @@ impl RelationRows<'_> {
     fn row(&self, name: &Ident) -> Option<Expr> {
         let relation = self.relations.iter().find(|relation| same_name(relation, &name.value))?;
         let is_own = |source: &&Source| source.table.as_ref().is_some_and(|table| same_name(table, relation));
-        let mut fields = Vec::new();
-        for source in self.sources.iter().filter(is_own) {
-            fields.extend([text(&source.name), source.expr.clone()]);
+        let own: Vec<&Source> = self.sources.iter().filter(is_own).collect();
+        if self.values.iter().any(|name| same_name(name, relation)) {
+            return own.first().map(|source| source.expr.clone());
         }
+        let fields: Vec<Expr> = own.iter().flat_map(|source| [text(&source.name), source.expr.clone()]).collect();
         (!fields.is_empty()).then(|| call("named_struct", fields))
     }
 }
