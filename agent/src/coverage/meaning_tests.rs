@@ -214,6 +214,34 @@ fn names_without_vowels_are_words() {
 }
 
 #[test]
+fn names_with_some_vowels_are_words_in_short() {
+    const INN: TestSchema = TestSchema {
+        tables: &[
+            ("resv", "resv_id natl canx_cd tot_amt"),
+            ("mnu_itm", "itm_desc prc"),
+            ("wo", "prts_cost cvrs"),
+            ("members", "cancelled_on"),
+        ],
+        values: "",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&INN)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for question in [
+        "How many bookings were made?",
+        "What countries do they come from?",
+        "Which dishes are there?",
+        "What did spare parts cost?",
+        "How many guests did we serve?",
+        "How many people quit in October?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+    assert_eq!(asked("How many bicycles are there?"), ["bicycles"]);
+    assert_eq!(asked("Which mines are there?"), ["mines"]);
+}
+
+#[test]
 fn a_query_of_all_rows_leaves_out_what_is_said_of_them() {
     const PORT: TestSchema = TestSchema { tables: &[("containers", "container_no gross_weight")], values: "" };
     let said = |question: &str| unfiltered_words(question, &vocabulary(&PORT)).map(|gap| gap.phrase);

@@ -182,6 +182,11 @@ impl Vocabulary {
         if !others.is_empty() && self.words.iter().any(is_short_for_other) {
             return true;
         }
+        let is_any_in_short =
+            |known: &String| is_in_short(known, &singular) || others.iter().any(|other| is_in_short(known, other));
+        if self.words.iter().any(is_any_in_short) {
+            return true;
+        }
         self.words.iter().any(|known| {
             let known_length = known.chars().count();
             // `Snow` is no short form of `snowboard`.
@@ -251,6 +256,28 @@ fn is_code_of(code: &str, word: &str) -> bool {
 pub(super) fn is_word_in_short(code: &str, word: &str) -> bool {
     let is_beginning = word.len() >= code.len() + 2 && word.starts_with(code);
     code.len() >= MIN_ABBREVIATION && (is_beginning || is_code_of(code, word))
+}
+
+/// Whether a name is a longer word in short that keeps some of its vowels, `natl`, `resv` and `mnu`, or its plural, `prts`.
+fn is_in_short(code: &str, word: &str) -> bool {
+    let is_long_enough = code.len() >= MIN_ABBREVIATION;
+    if let Some(singular) = code.strip_suffix('s').filter(|_| is_long_enough)
+        && is_in_short(singular, word)
+    {
+        return true;
+    }
+    if !is_long_enough || word.len() <= code.len() || !is_short_for(code, word) || is_english(code) {
+        return false;
+    }
+    let has_beginning =
+        code.len() > MIN_ABBREVIATION && word.len() >= code.len() + 2 && code.chars().nth(1) == word.chars().nth(1);
+    has_beginning || consonants(code).eq(consonants(word))
+}
+
+/// Returns the letters of a word but for the vowels behind its first.
+fn consonants(word: &str) -> impl Iterator<Item = char> {
+    let is_kept = |(at, letter): &(usize, char)| *at == 0 || !['a', 'e', 'i', 'o', 'u'].contains(letter);
+    word.chars().enumerate().filter(is_kept).map(|(_, letter)| letter)
 }
 
 /// Whether a code has the first letter of a word and others of it, in order.
