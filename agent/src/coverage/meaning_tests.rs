@@ -127,6 +127,30 @@ fn measures_and_verbs_are_told_from_things() {
 }
 
 #[test]
+fn actions_and_adverbs_are_no_things() {
+    const FIELDS: TestSchema = TestSchema {
+        tables: &[("fields", "field_id soil crop"), ("stations", "station_id built")],
+        values: "clay barley",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&FIELDS)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for question in [
+        "What grows on the clay soil?",
+        "What goes bad before Christmas?",
+        "What sells best?",
+        "How many people actually came?",
+        "How many nights were there?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+    assert_eq!(asked("Who maintains the station?"), ["maintains"]);
+    assert_eq!(asked("When was station 3 born?"), ["born"]);
+    assert_eq!(asked("What orders are there?"), ["orders"]);
+    assert_eq!(asked("How many families are there?"), ["families"]);
+}
+
+#[test]
 fn what_is_asked_for_is_found_wherever_the_question_says_it() {
     const CLINIC: TestSchema = TestSchema {
         tables: &[

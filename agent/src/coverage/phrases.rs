@@ -1,7 +1,9 @@
 //! What a question asks for: the words after `how many`, `which`, `what is the`, `list` and the like, up to what ends
 //! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
 
-use super::lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative};
+use super::lexicon::{
+    is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative, is_third_person,
+};
 use super::vocabulary::Vocabulary;
 use super::words::SplitWord;
 
@@ -47,7 +49,7 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("wide", "width"),
     ("fast", "speed velocity pace time mph kmh"),
 ];
-/// Actions behind `how much` that are a measure, each with names for it.
+/// Actions behind `how much`, and behind `when` and `where`, that are a measure, each with names for it.
 const MEASURES: &[(&str, &str)] = &[
     ("cost", "price cost fee fare charge amount payment rate expense total paid"),
     ("earn", "salary wage pay income earning earned revenue sale sell amount profit total turnover money"),
@@ -55,6 +57,7 @@ const MEASURES: &[(&str, &str)] = &[
     ("spend", "spend spent amount price cost total payment paid purchase expense budget money"),
     ("weigh", "weight mass kg pound gram ton lb"),
     ("owe", "due balance owed outstanding debt amount payable"),
+    ("born", "birth birthday born dob birthdate birthplace age"),
 ];
 /// Words that make the one before them a measure which is computed: `conversion rate`.
 const COMPUTED: &[&str] = &["rate", "rates", "ratio", "ratios", "percentage", "percentages", "toll", "tolls"];
@@ -112,12 +115,7 @@ impl Sentence<'_> {
                 && !is_past_action(next)
                 && !["been", "to", "not", "no"].contains(&next)
         };
-        let object = |at: usize| {
-            let mut phrase = self.phrase(at + 1, PhraseForm::Object);
-            phrase.words.retain(|at| !is_empty_word(self.word(*at)));
-            phrase
-        };
-        (start + 2..self.end).filter(is_had).map(object).collect()
+        (start + 2..self.end).filter(is_had).map(|at| self.phrase(at + 1, PhraseForm::Object)).collect()
     }
 
     fn of_request(&self, mut at: usize) -> Vec<AskedPhrase> {
@@ -151,7 +149,8 @@ impl Sentence<'_> {
             ("what" | "when" | "where", auxiliary) if is_auxiliary(next) => {
                 let mut asked = vec![self.phrase(next + 1, PhraseForm::Subject)];
                 let is_done = self.word(at) == "what" && ["do", "does", "did"].contains(&auxiliary);
-                asked.extend(self.measure(next + 1).filter(|_| is_done));
+                let is_birth = |measure: &AskedPhrase| measure.words.iter().any(|at| self.word(*at) == "born");
+                asked.extend(self.measure(next + 1).filter(|measure| is_done || is_birth(measure)));
                 asked
             }
             ("who", "is" | "are" | "was" | "were") => {
@@ -162,13 +161,32 @@ impl Sentence<'_> {
                     false => vec![self.phrase(next + 1, PhraseForm::Thing)],
                 }
             }
-            ("who", action) if is_action(action) => vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }],
+            ("who", action) if is_action(action) || self.is_verb(next) => {
+                vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }]
+            }
+            ("what", action) if is_third_person(action) && self.has_no_thing_behind(next) => Vec::new(),
             ("which" | "what" | "whose", word) if !is_function_word(word) || DETERMINERS.contains(&word) => {
                 vec![self.phrase(next, PhraseForm::Counted)]
             }
             ("which", "is" | "are" | "was" | "were") => vec![self.phrase(next + 1, PhraseForm::Thing)],
             _ => Vec::new(),
         }
+    }
+
+    /// Whether the word behind `who` is an action, whatever it is: `who maintains`.
+    fn is_verb(&self, at: usize) -> bool {
+        let word = self.word(at);
+        let has_ending = word.len() > 3 && word.ends_with('s') && !word.ends_with("ss");
+        has_ending && !is_function_word(word) && !is_empty_word(word)
+    }
+
+    /// Whether what follows a word shows that it is an action and no thing: `what grows on`, `what sells best`, and not
+    /// `what orders are`.
+    fn has_no_thing_behind(&self, at: usize) -> bool {
+        let next = self.word(at + 1);
+        let is_auxiliary = AUXILIARIES.contains(&next) || is_past_action(next);
+        let is_degree = ["best", "bad", "badly", "worst", "well", "most"].contains(&next);
+        !is_auxiliary && (next.is_empty() || is_degree || is_function_word(next) || is_superlative(next))
     }
 
     /// Returns the action that is a measure, from a place on: `what did a ticket cost`.
@@ -196,8 +214,8 @@ impl Sentence<'_> {
                     continue;
                 }
                 let is_number = word.lower.starts_with(|c: char| c.is_ascii_digit());
-                // `The priciest car` is a car.
-                let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower);
+                // `The priciest car` is a car, and `actually` nothing.
+                let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower) && !is_empty_word(&word.lower);
                 if is_thing && !word.is_name && !is_number {
                     phrase.words.push(at);
                 }
@@ -211,10 +229,6 @@ impl Sentence<'_> {
             if CONTINUES.contains(&self.word(at)) {
                 at += 1;
             }
-        }
-        // `Worth altogether`.
-        while phrase.words.len() > 1 && phrase.words.last().is_some_and(|at| is_empty_word(self.word(*at))) {
-            phrase.words.pop();
         }
         phrase
     }
