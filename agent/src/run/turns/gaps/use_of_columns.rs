@@ -159,8 +159,9 @@ pub(super) fn uses_opaque_column(query: &str, question: &str, read: &[TableInfo]
     let (lower_query, lower_question) = (query.to_lowercase(), question.to_lowercase());
     let has = |table: &TableInfo, name: &str| table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
     let is_shared = |name: &str| tables.iter().filter(|table| has(table, name)).count() > 1;
-    let mut names = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
-    names.any(|name| {
+    // A comment says what a column holds.
+    let unexplained = read.iter().flat_map(|table| &table.columns).filter(|column| column.comment.is_none());
+    unexplained.map(|column| column.name.as_str()).any(|name| {
         is_opaque_name(name)
             && !is_shared(name)
             && is_used_otherwise(&lower_query, &lower_question, &name.to_lowercase())
