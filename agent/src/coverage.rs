@@ -111,11 +111,11 @@ pub(crate) struct AskedGap {
 /// What of a question is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GapKind {
-    /// A figure or another thing: `what is the margin`.
+    /// A figure or another thing: `what is the margin`, `how far is it`.
     Thing,
-    /// What is counted or listed, who does something, and what somebody has.
+    /// What is counted or listed, and who does something.
     Counted,
-    /// What is said of rows: `overlook the ocean`.
+    /// What is said of rows: `overlook the ocean`, and what somebody has.
     Said,
 }
 
@@ -149,11 +149,16 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     let Some(split) = words::split(question) else { return QuestionGaps::default() };
     let words = &split.words;
     let explained = vocabulary.explained(words);
+    let explained_as_figures = vocabulary.without_synonyms_of_values().explained(words);
     let mut gaps = QuestionGaps::default();
     let mut taken = vec![false; words.len()];
     for phrase in phrases::asked_phrases(words) {
-        let missing = phrases::missing(&phrase, words, &explained, vocabulary);
         let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
+        // The `Old Town` is no age.
+        let is_figure = phrase.form == phrases::PhraseForm::Thing
+            && words[..*first].iter().any(|word| word.lower == "what" || word.lower == "much");
+        let explained_so = if is_figure { &explained_as_figures } else { &explained };
+        let missing = phrases::missing(&phrase, words, explained_so, vocabulary);
         if missing.is_empty() {
             gaps.computed.extend(computed_gap(&phrase, words, &explained, vocabulary));
             continue;
@@ -161,13 +166,15 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
         taken[*first..=*last].fill(true);
         let text: Vec<&str> = words[*first..=*last].iter().map(|word| word.text.as_str()).collect();
         let words = missing.iter().map(|at| words[*at].lower.clone()).collect();
-        // `What's our margin` asks for one thing, as `what is our margin` does.
-        let is_thing = match phrase.form {
-            phrases::PhraseForm::Thing => true,
-            phrases::PhraseForm::Counted => split.words[..*first].iter().any(|word| word.lower == "what"),
-            _ => false,
+        let kind = match phrase.form {
+            phrases::PhraseForm::Thing | phrases::PhraseForm::Measure => GapKind::Thing,
+            // `What's our margin` asks for one thing, as `what is our margin` does.
+            phrases::PhraseForm::Counted if split.words[..*first].iter().any(|word| word.lower == "what") => {
+                GapKind::Thing
+            }
+            phrases::PhraseForm::Object => GapKind::Said,
+            _ => GapKind::Counted,
         };
-        let kind = if is_thing { GapKind::Thing } else { GapKind::Counted };
         gaps.asked.push(AskedGap { phrase: text.join(" "), words, kind });
     }
     let names = names_in(words);
@@ -223,7 +230,7 @@ pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option
 }
 
 /// Words of names from which on they show their language, and one of how many is English where the names are.
-const NAMES_OF_LANGUAGE: usize = 12;
+const NAMES_OF_LANGUAGE: usize = 8;
 const ENGLISH_NAMES: (usize, usize) = (2, 5);
 /// The shortest word of a name that shows a language.
 const SHORTEST_OF_LANGUAGE: usize = 4;
@@ -262,7 +269,7 @@ pub(crate) fn can_tell(gap: &AskedGap, question: &str, are_english: bool, vocabu
 /// Returns what a question says of the things that it counts or lists, where nothing explains it: `how many containers were
 /// damaged`, `which patients smoke`. For a query that takes all rows of a table, and so leaves it out.
 pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Option<AskedGap> {
-    let split = words::split(question)?;
+    let Some(split) = words::split(question) else { return languages::unfiltered_thing(question, vocabulary) };
     let words = &split.words;
     let counts_or_lists = match words.first().map(|word| word.lower.as_str()) {
         Some("how") => words.get(1).is_some_and(|word| word.lower == "many"),

@@ -1,7 +1,7 @@
 //! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
 
 use super::tests::{TestSchema, vocabulary};
-use super::{GapKind, QuestionGaps, gaps_of, is_opaque_name, unfiltered_words};
+use super::{GapKind, QuestionGaps, Vocabulary, gaps_of, is_opaque_name, unfiltered_words};
 
 #[test]
 fn other_words_for_the_same_thing_are_explained() {
@@ -286,6 +286,21 @@ fn a_name_in_short_is_found_by_another_word() {
     assert_eq!(computed.iter().map(|gap| gap.phrase.as_str()).collect::<Vec<_>>(), ["heart rate"]);
     let gaps = asked("What is the average performance rating?");
     assert_eq!(gaps.iter().map(|gap| gap.kind).collect::<Vec<_>>(), [GapKind::Thing]);
+}
+
+#[test]
+fn a_value_is_no_word_for_a_figure() {
+    let mut vocabulary = Vocabulary::default();
+    "members full_name plan joined_on club".split(' ').for_each(|name| vocabulary.add_name(name));
+    vocabulary.add_value("Old Town");
+    vocabulary.add_value("Doctor");
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary).asked.into_iter().map(|gap| (gap.phrase, gap.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("What is the average age of the members?"), [("age".to_owned(), GapKind::Thing)]);
+    assert_eq!(asked("How far is the club?"), [("far".to_owned(), GapKind::Thing)]);
+    assert_eq!(asked("Which members have a locker?"), [("locker".to_owned(), GapKind::Said)]);
+    assert_eq!(asked("Which physicians are in the Old Town?"), []);
 }
 
 #[test]

@@ -41,8 +41,10 @@ pub(crate) struct Vocabulary {
     /// Lowercase words.
     words: HashSet<String>,
     stems: HashSet<String>,
-    /// The groups of words for the same thing that some of them are of.
+    /// The groups of words for the same thing that some words of names and comments are of.
     groups: HashSet<usize>,
+    /// The same of the words of values.
+    value_groups: HashSet<usize>,
     /// Whole names and values, without what separates their words.
     joined: HashSet<String>,
     /// Codes with which a query has found something.
@@ -59,16 +61,23 @@ impl Vocabulary {
         }
     }
 
-    /// Adds the words of a comment or a value.
+    /// Adds the words of a comment, or of what people taught.
     pub(crate) fn add_text(&mut self, text: &str) {
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            self.add_word(&word.to_lowercase());
+        words_of_text(text).for_each(|word| self.add_word(&word));
+    }
+
+    /// Adds the words of a value.
+    pub(crate) fn add_value(&mut self, value: &str) {
+        for word in words_of_text(value) {
+            self.stems.insert(stem(&word));
+            self.value_groups.extend(groups_of(&word));
+            self.words.insert(word);
         }
     }
 
     /// Adds a text of a query that has found something: the model may have spelled a name as a code.
     pub(crate) fn add_literal(&mut self, literal: &str) {
-        self.add_text(literal);
+        self.add_value(literal);
         let is_code = literal.chars().all(char::is_alphanumeric) && literal.chars().count() <= MAX_CODE;
         if is_code && !literal.is_empty() {
             self.codes.insert(literal.to_lowercase());
@@ -86,8 +95,15 @@ impl Vocabulary {
         self.words.extend(other.words.iter().cloned());
         self.stems.extend(other.stems.iter().cloned());
         self.groups.extend(other.groups.iter().copied());
+        self.value_groups.extend(other.value_groups.iter().copied());
         self.joined.extend(other.joined.iter().cloned());
         self.codes.extend(other.codes.iter().cloned());
+    }
+
+    /// Returns the same without other words for what the values are called by: a value is a name of a thing, and no word for
+    /// a figure.
+    pub(super) fn without_synonyms_of_values(&self) -> Self {
+        Self { value_groups: HashSet::new(), ..self.clone() }
     }
 
     fn add_word(&mut self, word: &str) {
@@ -154,9 +170,8 @@ impl Vocabulary {
         if self.words.contains(lower) || self.stems.contains(&stem) {
             return true;
         }
-        if groups_of(lower).iter().any(|group| self.groups.contains(group))
-            || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing))
-        {
+        let is_in = |group: &usize| self.groups.contains(group) || self.value_groups.contains(group);
+        if groups_of(lower).iter().any(is_in) || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing)) {
             return true;
         }
         // `Snowy` days have snow.
@@ -213,6 +228,11 @@ impl Vocabulary {
             is_abbreviation || is_part || is_compound || is_family || is_misspelt
         })
     }
+}
+
+/// Returns the words of a text in lower case.
+fn words_of_text(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
 /// Returns the lowercase words of a name: `DepDelay`, `dep_delay2`.
