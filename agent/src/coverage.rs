@@ -13,7 +13,7 @@ mod synonyms;
 mod vocabulary;
 mod words;
 
-use querent_catalog::TableInfo;
+use querent_catalog::{ColumnInfo, TableInfo};
 
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
@@ -23,7 +23,8 @@ use lexicon::{
     is_action, is_empty_word, is_english, is_function_word, is_generic, is_light_verb, is_of_taste, is_opaque,
     is_superlative,
 };
-use words::SplitWord;
+use vocabulary::name_words;
+use words::{SplitWord, stem};
 
 /// Words that stand between the capitals of one name.
 const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
@@ -292,6 +293,31 @@ pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Optio
     let text: Vec<&str> = words[first..=last].iter().map(|word| word.text.as_str()).collect();
     let words = unsaid.iter().map(|at| words[*at].lower.clone()).collect();
     Some(AskedGap { phrase: text.join(" "), words, kind: GapKind::Said })
+}
+
+/// Returns the word of a question by which a query calls a figure, where the column that it is of is called otherwise:
+/// `avg(monthly_price) AS age`. Only where the words of the column's name are known, and not those of any figure.
+pub(crate) fn misnamed_figure(alias: &str, question: &str, table: &TableInfo, column: &ColumnInfo) -> Option<String> {
+    const OF_ANY_FIGURE: [&str; 4] = ["net", "gross", "sum", "sales"];
+    let split = words::split(question)?;
+    let parts = name_words(&column.name);
+    let says_what = |part: &String| !is_generic(part) && !OF_ANY_FIGURE.contains(&part.as_str());
+    if !parts.iter().all(|part| is_english(part)) || !parts.iter().any(says_what) {
+        return None;
+    }
+    let mut named = Vocabulary::default();
+    named.add_name(&table.name.table);
+    named.add_name(&column.name);
+    named.add_text(column.comment.as_deref().unwrap_or_default());
+    let called: Vec<String> = name_words(alias)
+        .into_iter()
+        .filter(|word| word.chars().count() > 2 && !is_generic(word) && !is_function_word(word))
+        .map(|word| stem(&word))
+        .collect();
+    let is_misnamed = |word: &&SplitWord| {
+        called.contains(&stem(&word.lower)) && !is_generic(&word.lower) && !named.names(&word.lower)
+    };
+    split.words.iter().find(is_misnamed).map(|word| word.text.clone())
 }
 
 /// The fewest words of a question that the data does not speak of, from which on they are what is asked for, and the most

@@ -236,7 +236,7 @@ fn words_of_text(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the lowercase words of a name: `DepDelay`, `dep_delay2`.
-fn name_words(name: &str) -> Vec<String> {
+pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut last: Option<char> = None;

@@ -1,14 +1,14 @@
 //! What a query does with what it reads, for questions whose words tell too little: whether it takes all rows of a table,
-//! whether it is about a column whose name says nothing, and what it computes or keeps rows by that the question says in
-//! other words.
+//! whether it is about a column whose name says nothing, what it computes or keeps rows by that the question says in other
+//! words, and whether it calls a figure otherwise than its column is called.
 
-use querent_catalog::TableInfo;
+use querent_catalog::{ColumnInfo, TableInfo};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
     SetExpr, Statement, TableFactor, UnaryOperator,
 };
 
-use crate::coverage::{AskedGap, GapKind, is_opaque_name};
+use crate::coverage::{AskedGap, GapKind, is_opaque_name, misnamed_figure};
 use crate::repair::parse_query;
 
 /// The shortest text of a question that a column is looked up by; of a code, a question may have the letters by chance.
@@ -82,12 +82,71 @@ pub(super) fn what_is_said(sql: &str) -> SaidByQuery {
         _ => false,
     });
     // What is computed within is not looked at.
-    let reads_query = select.from.iter().any(|from| {
+    let computes = computes || reads_query(select) || query.with.is_some();
+    SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
+}
+
+fn reads_query(select: &Select) -> bool {
+    select.from.iter().any(|from| {
         let joined = from.joins.iter().map(|join| &join.relation);
         std::iter::once(&from.relation).chain(joined).any(|factor| matches!(factor, TableFactor::Derived { .. }))
-    });
-    let computes = computes || reads_query || query.with.is_some();
-    SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
+    })
+}
+
+/// Returns the word of a question by which a query calls a figure that is of a column which is called otherwise, and what is
+/// said of it.
+pub(super) fn figure_called_otherwise(sql: &str, question: &str, read: &[TableInfo]) -> Option<(String, String)> {
+    let parsed = parse_query(sql)?;
+    let Statement::Query(query) = &parsed.statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    if query.with.is_some() || reads_query(select) {
+        return None;
+    }
+    select.projection.iter().find_map(|item| {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { return None };
+        let (table, column) = column_called(only_column(expr)?, read)?;
+        if !column.data_type.is_numeric() {
+            return None;
+        }
+        let word = misnamed_figure(&alias.value, question, table, column)?;
+        let sentence = format!("the query takes `{}.{}` for “{word}”", table.name.table, column.name);
+        Some((word, sentence))
+    })
+}
+
+/// Returns the column of a name, and its table, where one table alone has it.
+fn column_called<'t>(name: &str, read: &'t [TableInfo]) -> Option<(&'t TableInfo, &'t ColumnInfo)> {
+    let of_table = |table: &'t TableInfo| {
+        let mut columns = table.columns.iter();
+        columns.find(|column| column.name.eq_ignore_ascii_case(name)).map(|column| (table, column))
+    };
+    let mut found = read.iter().filter_map(of_table);
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
+}
+
+/// Returns the name of the only column that an expression is of, as it is, summed up or in another unit.
+fn only_column(expr: &Expr) -> Option<&str> {
+    const AGGREGATES: [&str; 5] = ["sum", "avg", "min", "max", "median"];
+    match expr {
+        Expr::Identifier(name) => Some(name.value.as_str()),
+        Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.as_str()),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => only_column(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Divide | BinaryOperator::Multiply, right } => {
+            match (left.as_ref(), right.as_ref()) {
+                (column, Expr::Value(_)) | (Expr::Value(_), column) => only_column(column),
+                _ => None,
+            }
+        }
+        Expr::Function(function) => {
+            let is_aggregate = AGGREGATES.contains(&function.name.to_string().to_lowercase().as_str());
+            match arguments_of(function).as_slice() {
+                [argument] if is_aggregate => only_column(argument),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Whether an expression is arithmetic, or holds some, of two parts that are both of columns.
@@ -210,6 +269,23 @@ mod tests {
         assert!(may_be("SELECT count(*) FROM rooms WHERE sea_view AND floor = 3", GapKind::Said));
         assert!(may_be("SELECT id FROM loans WHERE returned_on IS NULL", GapKind::Said));
         assert!(!may_be("SELECT count(*) FROM rooms WHERE floor = 3", GapKind::Said));
+    }
+
+    #[test]
+    fn the_only_column_of_a_figure_is_found() {
+        let column = |expr: &str| {
+            let parsed = parse_query(&format!("SELECT {expr} AS x FROM t")).unwrap();
+            let Statement::Query(query) = &parsed.statement else { panic!("{expr}") };
+            let SetExpr::Select(select) = query.body.as_ref() else { panic!("{expr}") };
+            let SelectItem::ExprWithAlias { expr, .. } = &select.projection[0] else { panic!("no alias") };
+            only_column(expr).map(str::to_owned)
+        };
+        for expr in ["price", "t.price", "avg(t.price)", "sum(price) / 60.0", "max(CAST(price AS DOUBLE))"] {
+            assert_eq!(column(expr).as_deref(), Some("price"), "{expr}");
+        }
+        for expr in ["count(price)", "price - cost", "sum(price * qty)", "price > 5", "1"] {
+            assert_eq!(column(expr), None, "{expr}");
+        }
     }
 
     #[test]
