@@ -257,3 +257,20 @@ async fn a_figure_of_a_column_that_is_called_otherwise_is_said() {
         assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_returns_only_what_the_question_says_is_no_answer() {
+    let (_folder, engine) = flights_and_logs().await;
+    let question = "What speed does Airbus reach?";
+    let repeated = run_sql("SELECT manufacturer FROM planes WHERE manufacturer = 'AIRBUS'");
+    let (text, assessment) = ask(&engine, AgentConfig::default(), question, repeated).await;
+    assert!(says_so(&text) && text.contains("returns only what the question says itself, `manufacturer`"), "{text}");
+    assert_eq!(assessment.missing, ["speed"]);
+    for (question, sql) in [
+        (question, "SELECT manufacturer, speed FROM planes WHERE manufacturer = 'AIRBUS'"),
+        ("Is there a plane of Airbus?", "SELECT manufacturer FROM planes WHERE manufacturer = 'AIRBUS'"),
+    ] {
+        let (text, assessment) = ask(&engine, AgentConfig::default(), question, run_sql(sql)).await;
+        assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
+    }
+}

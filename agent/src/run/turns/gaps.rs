@@ -23,7 +23,9 @@ use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
 use crate::sql_text::{quote_identifier, quoted_table, quoted_texts};
-use use_of_columns::{SaidByQuery, figure_called_otherwise, takes_all_rows, uses_opaque_column, what_is_said};
+use use_of_columns::{
+    SaidByQuery, figure_called_otherwise, repeated_question, takes_all_rows, uses_opaque_column, what_is_said,
+};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -215,7 +217,9 @@ impl Turns<'_> {
             Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
             None => self.time_beyond(&question, &read[..own], &vocabulary).await,
         };
-        let otherwise = otherwise.or_else(|| figure_called_otherwise(query, &question, &read[..own]));
+        let otherwise = otherwise
+            .or_else(|| figure_called_otherwise(query, &question, &read[..own]))
+            .or_else(|| repeated_question(query, &question));
         if !gaps.is_any() {
             return FoundGaps { gaps, searched: Vec::new(), read, otherwise };
         }
