@@ -360,9 +360,18 @@ fn judgement_in(words: &[SplitWord], vocabulary: &Vocabulary) -> Option<String> 
         "your advice",
     ];
     const RATINGS: &str = "rating rate stars review popularity likes sentiment opinion recommendation";
+    // What others think, which somebody may have asked them.
+    const OPINIONS: [&str; 7] =
+        ["think of", "think about", "feel about", "happy with", "satisfied with", "happy are", "satisfied are"];
+    const ASKED_FOR: &str = "comment feedback satisfaction csat nps score survey complaint stars text";
     let pair = |pair: &[SplitWord]| format!("{} {}", pair[0].lower, pair[1].lower);
-    if let Some(asked) = words.windows(2).map(pair).find(|pair| ASKS.contains(&pair.as_str())) {
+    let said = |pairs: &[&str]| words.windows(2).map(pair).find(|pair| pairs.contains(&pair.as_str()));
+    if let Some(asked) = said(&ASKS) {
         return Some(asked);
+    }
+    let opinion = said(&OPINIONS).filter(|_| !vocabulary.has_any(RATINGS) && !vocabulary.has_any(ASKED_FOR));
+    if opinion.is_some() {
+        return opinion;
     }
     let is_judged = |word: &&SplitWord| is_of_taste(&word.lower) && !word.is_name && !vocabulary.names(&word.lower);
     let word = words.iter().find(is_judged).filter(|_| !vocabulary.has_any(RATINGS))?;

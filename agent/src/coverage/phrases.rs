@@ -5,7 +5,7 @@ use super::lexicon::{
     is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative, is_third_person,
 };
 use super::vocabulary::Vocabulary;
-use super::words::SplitWord;
+use super::words::{SplitWord, action_stem, plain_form};
 
 /// How a phrase was asked for, which says what of it must be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,10 @@ impl Sentence<'_> {
         let is_auxiliary = |at: usize| AUXILIARIES.contains(&self.word(at));
         match (self.word(at), self.word(next)) {
             ("how", "much") if ["is", "are", "was", "were"].contains(&self.word(next + 1)) => {
-                vec![self.phrase(next + 2, PhraseForm::Thing)]
+                // `How much were they paid`.
+                let mut asked = vec![self.phrase(next + 2, PhraseForm::Thing)];
+                asked.extend(self.measure(next + 2));
+                asked
             }
             ("how", much @ ("many" | "much")) if is_auxiliary(next + 1) => {
                 let mut asked = vec![self.phrase(next + 2, PhraseForm::Subject)];
@@ -191,7 +194,7 @@ impl Sentence<'_> {
 
     /// Returns the action that is a measure, from a place on: `what did a ticket cost`.
     fn measure(&self, from: usize) -> Option<AskedPhrase> {
-        let at = (from..self.end).find(|at| names_of(MEASURES, self.word(*at)).is_some())?;
+        let at = (from..self.end).find(|at| names_of_measure(self.word(*at)).is_some())?;
         Some(AskedPhrase { words: vec![at], form: PhraseForm::Measure })
     }
 
@@ -266,6 +269,12 @@ fn names_of(list: &'static [(&'static str, &'static str)], word: &str) -> Option
     list.iter().find(|(known, _)| *known == word).map(|(_, names)| *names)
 }
 
+/// Returns the names for a measure that an action is, in any form of it: `cost`, `paid`, `earned`.
+fn names_of_measure(word: &str) -> Option<&'static str> {
+    let names = |form: &str| names_of(MEASURES, form);
+    names(word).or_else(|| names(&plain_form(word))).or_else(|| names(&action_stem(word)?))
+}
+
 /// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
 pub(super) fn missing(
     phrase: &AskedPhrase,
@@ -302,9 +311,9 @@ pub(super) fn missing(
         PhraseForm::Actor => is_none && !vocabulary.names_people(),
         PhraseForm::Measure => {
             let word = words[*last].lower.as_str();
-            let names = names_of(PROPERTIES, word).or_else(|| names_of(MEASURES, word)).unwrap_or_default();
+            let names = names_of(PROPERTIES, word).or_else(|| names_of_measure(word)).unwrap_or_default();
             // Not by synonyms: a price is no earning.
-            let is_there = vocabulary.has_any(names) || vocabulary.has_any(word);
+            let is_there = vocabulary.has_any(names) || vocabulary.has_any(word) || vocabulary.has_any_in_short(names);
             return if is_there { Vec::new() } else { things.to_vec() };
         }
     };

@@ -24,6 +24,8 @@ const MISSPELT: (usize, usize) = (5, 9);
 const MAX_CODE: usize = 3;
 /// Beginnings that deny a word: `inactive`.
 const DENIALS: [&str; 5] = ["un", "in", "im", "dis", "non"];
+/// Two letters that end names of anything.
+const OF_ANY_NAME: [&str; 5] = ["nm", "dt", "cd", "ts", "sk"];
 /// Consecutive words whose initials are tried.
 const MAX_INITIALS: usize = 4;
 
@@ -159,6 +161,14 @@ impl Vocabulary {
         words.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
     }
 
+    /// Whether a name of the data, that is no word itself, is one of some words in short.
+    pub(super) fn has_any_in_short(&self, words: &str) -> bool {
+        let is_one_in_short = |known: &String| {
+            words.split_whitespace().any(|word| is_word_in_short(known, word) || is_in_short(known, word))
+        };
+        self.words.iter().any(|known| !is_english(known) && is_one_in_short(known))
+    }
+
     /// Whether the data has one of some words, just as they are.
     pub(crate) fn has_word(&self, words: &str) -> bool {
         words.split_whitespace().any(|word| self.words.contains(word))
@@ -278,7 +288,8 @@ pub(super) fn is_word_in_short(code: &str, word: &str) -> bool {
     code.len() >= MIN_ABBREVIATION && (is_beginning || is_code_of(code, word))
 }
 
-/// Whether a name is a longer word in short that keeps some of its vowels, `natl`, `resv` and `mnu`, or its plural, `prts`.
+/// Whether a name is a longer word in short that keeps some of its vowels, `natl`, `resv` and `mnu`, its plural, `prts`, or
+/// all that is left of a short word without vowels, `lv` and `yr`.
 fn is_in_short(code: &str, word: &str) -> bool {
     let is_long_enough = code.len() >= MIN_ABBREVIATION;
     if let Some(singular) = code.strip_suffix('s').filter(|_| is_long_enough)
@@ -286,12 +297,13 @@ fn is_in_short(code: &str, word: &str) -> bool {
     {
         return true;
     }
-    if !is_long_enough || word.len() <= code.len() || !is_short_for(code, word) || is_english(code) {
+    if word.len() <= code.len() || !is_short_for(code, word) || is_english(code) {
         return false;
     }
     let has_beginning =
         code.len() > MIN_ABBREVIATION && word.len() >= code.len() + 2 && code.chars().nth(1) == word.chars().nth(1);
-    has_beginning || consonants(code).eq(consonants(word))
+    let is_two_consonants = code.len() == 2 && word.len() > MIN_ABBREVIATION && !OF_ANY_NAME.contains(&code);
+    has_beginning || ((is_long_enough || is_two_consonants) && consonants(code).eq(consonants(word)))
 }
 
 /// Returns the letters of a word but for the vowels behind its first.
