@@ -8,6 +8,25 @@ use super::{AskedGap, GapKind};
 /// Groups of words for the same thing in these languages, each ended by a semicolon, without accents. A group has all words
 /// that data may use for it: where none of them is a name, the thing is not there.
 const CONCEPTS: &str = "\
+    electricity power strom elektrizitat stromverbrauch electricite electricidad eletricidade elettricita elektriciteit \
+    energie energia kwh; \
+    balcony terrace balkon terrasse balcon terraza varanda balcone; \
+    dog hund chien perro cachorro cane hond; \
+    rent miete kaltmiete loyer alquiler renta aluguel renda affitto canone huur; \
+    apartment flat wohnung whg appartement logement piso apartamento vivienda appartamento alloggio woning; \
+    tenant renter mieter locataire inquilino arrendatario inquilina huurder; \
+    order auftrag bestellung commande pedido encomenda ordine bestelling orden; \
+    invoice bill rechnung beleg facture factura fatura fattura factuur; \
+    contract agreement vertrag contrat contrato contratto overeenkomst; \
+    repair maintenance reparatur wartung instandhaltung reparation entretien reparacion mantenimiento reparacao manutencao \
+    riparazione manutenzione reparatie onderhoud; \
+    appointment termin rendezvous cita consulta consultation appuntamento afspraak; \
+    email mail courriel correo posta epost; \
+    stock inventory lager bestand inventaire existencias inventario estoque giacenza voorraad; \
+    coupon voucher gutschein bon cupon vale buono; \
+    loyalty treue treuekarte fidelite fidelidad fidelidade fedelta klantenkaart; \
+    driver fahrer chauffeur conductor motorista condutor autista conducente bestuurder; \
+    landlord owner eigentumer vermieter proprietaire propietario proprietario eigenaar; \
     salary wage pay payroll earnings compensation income gehalt lohn verdienst bezuge einkommen besoldung salaire paie \
     remuneration traitement salario sueldo nomina remuneracion ordenado remuneracao vencimento stipendio retribuzione \
     salaris loon; \
@@ -318,9 +337,14 @@ mod tests {
     #[test]
     fn words_of_another_language_are_found_by_what_they_mean() {
         let german = vocabulary("mitglied dienstgrad gehalt telefon fahrzeug");
-        for (word, is_missing) in
-            [("salary", false), ("phone", false), ("insurance", true), ("vehicles", false), ("unicorns", false)]
-        {
+        for (word, is_missing) in [
+            ("salary", false),
+            ("phone", false),
+            ("insurance", true),
+            ("vehicles", false),
+            ("unicorns", false),
+            ("rent", true),
+        ] {
             assert_eq!(is_nowhere(word, &german), is_missing, "{word}");
         }
     }
