@@ -64,7 +64,7 @@ impl SaidByQuery {
         let is_counted = question.to_lowercase().contains("how many");
         match gap.kind {
             GapKind::Thing => self.computes && !is_counted,
-            GapKind::Said => self.filters_by_flag,
+            GapKind::Said => self.filters_by_flag || (self.computes && !is_counted),
             GapKind::Counted => false,
         }
     }
@@ -335,6 +335,7 @@ mod tests {
         }
         assert!(may_be("SELECT count(*) FROM rooms WHERE sea_view AND floor = 3", GapKind::Said));
         assert!(may_be("SELECT id FROM loans WHERE returned_on IS NULL", GapKind::Said));
+        assert!(may_be("SELECT avg(clsd - opnd) AS days FROM wo", GapKind::Said));
         assert!(!may_be("SELECT count(*) FROM rooms WHERE floor = 3", GapKind::Said));
     }
 
