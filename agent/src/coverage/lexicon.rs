@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::synonyms::{any_word, groups_of};
-use super::vocabulary::{is_in_short, is_word_in_short};
+use super::vocabulary::is_word_in_short;
 use super::words::{stem, without_plural};
 
 /// Function words: they end a phrase.
@@ -260,8 +260,8 @@ pub(super) fn is_opaque(word: &str) -> bool {
     }
     let is_whole = is_whole_word(word) || is_generic(word) || is_function_word(word) || !groups_of(word).is_empty();
     // `Sal` and `sts` are read as a salary and a status; of `ibu` nobody can tell.
-    let is_whole_in_short = |whole: &str| is_word_in_short(word, whole) || is_in_short(word, whole);
-    let is_short = any_word(is_whole_in_short) || GENERIC.iter().any(|whole| is_whole_in_short(whole));
+    let is_short =
+        any_word(|whole| is_word_in_short(word, whole)) || GENERIC.iter().any(|whole| is_word_in_short(word, whole));
     let is_code = (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id";
     is_code && !is_whole && !is_short
 }

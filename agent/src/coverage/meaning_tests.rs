@@ -322,9 +322,6 @@ fn a_short_code_may_mean_anything() {
         ("hum_pct", false),
         ("sal_amt", false),
         ("sts", false),
-        ("mk", false),
-        ("rm", false),
-        ("wo", true),
     ] {
         assert_eq!(is_opaque_name(name), is_opaque, "{name}");
     }

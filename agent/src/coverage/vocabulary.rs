@@ -290,7 +290,7 @@ pub(super) fn is_word_in_short(code: &str, word: &str) -> bool {
 
 /// Whether a name is a longer word in short that keeps some of its vowels, `natl`, `resv` and `mnu`, its plural, `prts`, or
 /// all that is left of a short word without vowels, `lv` and `yr`.
-pub(super) fn is_in_short(code: &str, word: &str) -> bool {
+fn is_in_short(code: &str, word: &str) -> bool {
     let is_long_enough = code.len() >= MIN_ABBREVIATION;
     if let Some(singular) = code.strip_suffix('s').filter(|_| is_long_enough)
         && is_in_short(singular, word)
