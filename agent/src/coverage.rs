@@ -13,7 +13,7 @@ mod synonyms;
 mod vocabulary;
 mod words;
 
-use querent_catalog::TableInfo;
+use querent_catalog::{ColumnInfo, TableInfo};
 
 pub(crate) use lexicon::declines;
 pub(crate) use vocabulary::Vocabulary;
@@ -23,7 +23,8 @@ use lexicon::{
     is_action, is_empty_word, is_english, is_function_word, is_generic, is_light_verb, is_of_taste, is_opaque,
     is_superlative,
 };
-use words::SplitWord;
+use vocabulary::name_words;
+use words::{SplitWord, stem};
 
 /// Words that stand between the capitals of one name.
 const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
@@ -111,11 +112,11 @@ pub(crate) struct AskedGap {
 /// What of a question is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GapKind {
-    /// A figure or another thing: `what is the margin`.
+    /// A figure or another thing: `what is the margin`, `how far is it`.
     Thing,
-    /// What is counted or listed, who does something, and what somebody has.
+    /// What is counted or listed, and who does something.
     Counted,
-    /// What is said of rows: `overlook the ocean`.
+    /// What is said of rows: `overlook the ocean`, and what somebody has.
     Said,
 }
 
@@ -149,11 +150,16 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
     let Some(split) = words::split(question) else { return QuestionGaps::default() };
     let words = &split.words;
     let explained = vocabulary.explained(words);
+    let explained_as_figures = vocabulary.without_synonyms_of_values().explained(words);
     let mut gaps = QuestionGaps::default();
     let mut taken = vec![false; words.len()];
     for phrase in phrases::asked_phrases(words) {
-        let missing = phrases::missing(&phrase, words, &explained, vocabulary);
         let (Some(first), Some(last)) = (phrase.words.first(), phrase.words.last()) else { continue };
+        // The `Old Town` is no age.
+        let is_figure = phrase.form == phrases::PhraseForm::Thing
+            && words[..*first].iter().any(|word| word.lower == "what" || word.lower == "much");
+        let explained_so = if is_figure { &explained_as_figures } else { &explained };
+        let missing = phrases::missing(&phrase, words, explained_so, vocabulary);
         if missing.is_empty() {
             gaps.computed.extend(computed_gap(&phrase, words, &explained, vocabulary));
             continue;
@@ -161,13 +167,15 @@ pub(crate) fn gaps_of(question: &str, vocabulary: &Vocabulary) -> QuestionGaps {
         taken[*first..=*last].fill(true);
         let text: Vec<&str> = words[*first..=*last].iter().map(|word| word.text.as_str()).collect();
         let words = missing.iter().map(|at| words[*at].lower.clone()).collect();
-        // `What's our margin` asks for one thing, as `what is our margin` does.
-        let is_thing = match phrase.form {
-            phrases::PhraseForm::Thing => true,
-            phrases::PhraseForm::Counted => split.words[..*first].iter().any(|word| word.lower == "what"),
-            _ => false,
+        let kind = match phrase.form {
+            phrases::PhraseForm::Thing | phrases::PhraseForm::Measure => GapKind::Thing,
+            // `What's our margin` asks for one thing, as `what is our margin` does.
+            phrases::PhraseForm::Counted if split.words[..*first].iter().any(|word| word.lower == "what") => {
+                GapKind::Thing
+            }
+            phrases::PhraseForm::Object => GapKind::Said,
+            _ => GapKind::Counted,
         };
-        let kind = if is_thing { GapKind::Thing } else { GapKind::Counted };
         gaps.asked.push(AskedGap { phrase: text.join(" "), words, kind });
     }
     let names = names_in(words);
@@ -223,7 +231,7 @@ pub(crate) fn explained_words(question: &str, vocabulary: &Vocabulary) -> Option
 }
 
 /// Words of names from which on they show their language, and one of how many is English where the names are.
-const NAMES_OF_LANGUAGE: usize = 12;
+const NAMES_OF_LANGUAGE: usize = 8;
 const ENGLISH_NAMES: (usize, usize) = (2, 5);
 /// The shortest word of a name that shows a language.
 const SHORTEST_OF_LANGUAGE: usize = 4;
@@ -262,7 +270,7 @@ pub(crate) fn can_tell(gap: &AskedGap, question: &str, are_english: bool, vocabu
 /// Returns what a question says of the things that it counts or lists, where nothing explains it: `how many containers were
 /// damaged`, `which patients smoke`. For a query that takes all rows of a table, and so leaves it out.
 pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Option<AskedGap> {
-    let split = words::split(question)?;
+    let Some(split) = words::split(question) else { return languages::unfiltered_thing(question, vocabulary) };
     let words = &split.words;
     let counts_or_lists = match words.first().map(|word| word.lower.as_str()) {
         Some("how") => words.get(1).is_some_and(|word| word.lower == "many"),
@@ -285,6 +293,31 @@ pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Optio
     let text: Vec<&str> = words[first..=last].iter().map(|word| word.text.as_str()).collect();
     let words = unsaid.iter().map(|at| words[*at].lower.clone()).collect();
     Some(AskedGap { phrase: text.join(" "), words, kind: GapKind::Said })
+}
+
+/// Returns the word of a question by which a query calls a figure, where the column that it is of is called otherwise:
+/// `avg(monthly_price) AS age`. Only where the words of the column's name are known, and not those of any figure.
+pub(crate) fn misnamed_figure(alias: &str, question: &str, table: &TableInfo, column: &ColumnInfo) -> Option<String> {
+    const OF_ANY_FIGURE: [&str; 4] = ["net", "gross", "sum", "sales"];
+    let split = words::split(question)?;
+    let parts = name_words(&column.name);
+    let says_what = |part: &String| !is_generic(part) && !OF_ANY_FIGURE.contains(&part.as_str());
+    if !parts.iter().all(|part| is_english(part)) || !parts.iter().any(says_what) {
+        return None;
+    }
+    let mut named = Vocabulary::default();
+    named.add_name(&table.name.table);
+    named.add_name(&column.name);
+    named.add_text(column.comment.as_deref().unwrap_or_default());
+    let called: Vec<String> = name_words(alias)
+        .into_iter()
+        .filter(|word| word.chars().count() > 2 && !is_generic(word) && !is_function_word(word))
+        .map(|word| stem(&word))
+        .collect();
+    let is_misnamed = |word: &&SplitWord| {
+        called.contains(&stem(&word.lower)) && !is_generic(&word.lower) && !named.names(&word.lower)
+    };
+    split.words.iter().find(is_misnamed).map(|word| word.text.clone())
 }
 
 /// The fewest words of a question that the data does not speak of, from which on they are what is asked for, and the most
@@ -327,9 +360,18 @@ fn judgement_in(words: &[SplitWord], vocabulary: &Vocabulary) -> Option<String> 
         "your advice",
     ];
     const RATINGS: &str = "rating rate stars review popularity likes sentiment opinion recommendation";
+    // What others think, which somebody may have asked them.
+    const OPINIONS: [&str; 7] =
+        ["think of", "think about", "feel about", "happy with", "satisfied with", "happy are", "satisfied are"];
+    const ASKED_FOR: &str = "comment feedback satisfaction csat nps score survey complaint stars text";
     let pair = |pair: &[SplitWord]| format!("{} {}", pair[0].lower, pair[1].lower);
-    if let Some(asked) = words.windows(2).map(pair).find(|pair| ASKS.contains(&pair.as_str())) {
+    let said = |pairs: &[&str]| words.windows(2).map(pair).find(|pair| pairs.contains(&pair.as_str()));
+    if let Some(asked) = said(&ASKS) {
         return Some(asked);
+    }
+    let opinion = said(&OPINIONS).filter(|_| !vocabulary.has_any(RATINGS) && !vocabulary.has_any(ASKED_FOR));
+    if opinion.is_some() {
+        return opinion;
     }
     let is_judged = |word: &&SplitWord| is_of_taste(&word.lower) && !word.is_name && !vocabulary.names(&word.lower);
     let word = words.iter().find(is_judged).filter(|_| !vocabulary.has_any(RATINGS))?;

@@ -1,10 +1,12 @@
 //! Conditions that read otherwise than they bind: `a OR b AND c`, where AND binds first, `x <> 1 OR x <> 2`, which is
 //! true of every row, `x = 1 AND x = 2` and `x BETWEEN 9 AND 1`, which are true of none. Also windows in no order, of
-//! which `lag` takes any row.
+//! which `lag` takes any row, and conditions that are counted, whether they are true or not.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{BinaryOperator, Expr, Select, Value, Visit, Visitor, WindowType};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, Value, Visit, Visitor, WindowType,
+};
 
 use super::{CheckKind, Finding};
 use crate::sql_text::visit_own_exprs;
@@ -15,7 +17,8 @@ pub(super) fn check(select: &Select) -> Vec<Finding> {
     visit_own_exprs(&select.selection, |expr| look_at(expr, &mut found));
     visit_own_exprs(&select.having, |expr| look_at(expr, &mut found));
     found.truncate(1);
-    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut WindowFinder(&mut found));
+    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut FunctionFinder(&mut found));
+    let _: ControlFlow<()> = Visit::visit(&select.having, &mut FunctionFinder(&mut found));
     found
 }
 
@@ -57,10 +60,10 @@ fn is_before(one: &Expr, other: &Expr) -> bool {
     }
 }
 
-/// Looks for `lag(x) OVER ()`.
-struct WindowFinder<'f>(&'f mut Vec<Finding>);
+/// Looks for `lag(x) OVER ()` and `count(status = 'paid')`.
+struct FunctionFinder<'f>(&'f mut Vec<Finding>);
 
-impl Visitor for WindowFinder<'_> {
+impl Visitor for FunctionFinder<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -74,8 +77,29 @@ impl Visitor for WindowFinder<'_> {
             let message = format!("`{expr}` has no ORDER BY in its window: which row it takes is any");
             self.0.push(Finding::new(CheckKind::Limit, message));
         }
+        if let Some(condition) = counted_condition(expr) {
+            let message = format!(
+                "`{expr}` counts every row for which `{condition}` is true or false; write `count(*) FILTER (WHERE {condition})`"
+            );
+            self.0.push(Finding::new(CheckKind::Condition, message));
+        }
         ControlFlow::Continue(())
     }
+}
+
+/// Returns the condition of `count(status = 'paid')`.
+fn counted_condition(expr: &Expr) -> Option<&Expr> {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    let Expr::Function(function) = expr else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(condition))] = list.args.as_slice() else { return None };
+    let is_plain = list.duplicate_treatment.is_none() && function.name.to_string().eq_ignore_ascii_case("count");
+    let is_condition = match condition {
+        Expr::BinaryOp { op, .. } => matches!(op, And | Or | Eq | NotEq | Gt | GtEq | Lt | LtEq),
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::InList { .. } | Expr::Between { .. } | Expr::Like { .. } => true,
+        _ => false,
+    };
+    (is_plain && is_condition).then_some(condition)
 }
 
 /// Finds `x <> 1 OR x <> 2` and `x = 1 AND x = 2`.

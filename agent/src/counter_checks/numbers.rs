@@ -10,6 +10,9 @@ use sqlparser::ast::{
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
 
+/// The beginnings of the names of types of whole numbers.
+const WHOLE_TYPES: [&str; 6] = ["INT", "BIGINT", "SMALLINT", "TINYINT", "SIGNED", "UNSIGNED"];
+
 /// Looks for divisions of whole numbers in what is selected, and in the conditions on groups.
 pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
@@ -88,8 +91,21 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
                     "sum" | "min" | "max" | "coalesce" | "nullif",
                     [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), ..],
                 ) => is_whole_choice(first) || is_whole(first, scope),
+                (
+                    "if" | "iif",
+                    [
+                        _,
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(one)),
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(other)),
+                    ],
+                ) => is_whole(one, scope) && is_whole(other, scope),
+                ("count_if" | "countif", _) => true,
                 _ => false,
             }
+        }
+        Expr::Cast { data_type, .. } => {
+            let name = data_type.to_string().to_uppercase();
+            WHOLE_TYPES.iter().any(|whole| name.starts_with(whole)) && !name.starts_with("INTERVAL")
         }
         _ => column_of(scope, expr).is_some_and(|(_, _, data_type)| data_type.is_some_and(DataType::is_integer)),
     }

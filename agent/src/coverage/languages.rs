@@ -8,6 +8,25 @@ use super::{AskedGap, GapKind};
 /// Groups of words for the same thing in these languages, each ended by a semicolon, without accents. A group has all words
 /// that data may use for it: where none of them is a name, the thing is not there.
 const CONCEPTS: &str = "\
+    electricity power strom elektrizitat stromverbrauch electricite electricidad eletricidade elettricita elektriciteit \
+    energie energia kwh; \
+    balcony terrace balkon terrasse balcon terraza varanda balcone; \
+    dog hund chien perro cachorro cane hond; \
+    rent miete kaltmiete loyer alquiler renta aluguel renda affitto canone huur; \
+    apartment flat wohnung whg appartement logement piso apartamento vivienda appartamento alloggio woning; \
+    tenant renter mieter locataire inquilino arrendatario inquilina huurder; \
+    order auftrag bestellung commande pedido encomenda ordine bestelling orden; \
+    invoice bill rechnung beleg facture factura fatura fattura factuur; \
+    contract agreement vertrag contrat contrato contratto overeenkomst; \
+    repair maintenance reparatur wartung instandhaltung reparation entretien reparacion mantenimiento reparacao manutencao \
+    riparazione manutenzione reparatie onderhoud; \
+    appointment termin rendezvous cita consulta consultation appuntamento afspraak; \
+    email mail courriel correo posta epost; \
+    stock inventory lager bestand inventaire existencias inventario estoque giacenza voorraad; \
+    coupon voucher gutschein bon cupon vale buono; \
+    loyalty treue treuekarte fidelite fidelidad fidelidade fedelta klantenkaart; \
+    driver fahrer chauffeur conductor motorista condutor autista conducente bestuurder; \
+    landlord owner eigentumer vermieter proprietaire propietario proprietario eigenaar; \
     salary wage pay payroll earnings compensation income gehalt lohn verdienst bezuge einkommen besoldung salaire paie \
     remuneration traitement salario sueldo nomina remuneracion ordenado remuneracao vencimento stipendio retribuzione \
     salaris loon; \
@@ -97,21 +116,56 @@ const ENDS: &str = " plus moins mas menos mais mayor menor mejor peor maior melh
     recettes benefice taux part pourcentage ingreso ingresos ventas beneficio ganancia porcentaje tasa receita faturamento lucro taxa percentual \
     fatturato ricavo utile omzet winst aandeel percentage art arten type types tipo \
     tipos sorte sortes soort soorten significa incluye contiene muestra sabemos tenemos tiene paso pasa ";
+/// Words before something that is not all of it: the articles of things that are named first.
+const SOME: &str = " un une du des una unos unas um uma uns umas uno een ";
+/// Words for all that the data is of.
+const WHOLES: &str = " sortiment angebot bestand system datenbank daten liste betrieb unternehmen firma stock catalogue base \
+    systeme empresa catalogo sistema bedrijf systeem azienda ";
 /// The shortest word that is taken for a thing.
 const SHORTEST_THING: usize = 4;
 
 /// Returns what a question that is not English asks for, where nothing is called so.
 pub(super) fn foreign_gaps(question: &str, vocabulary: &Vocabulary) -> Vec<AskedGap> {
-    let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let asked = asked_thing(&words).filter(|thing| !is_named(thing, vocabulary));
-    asked
-        .map(|thing| {
-            // Values have it in the singular.
-            let words = vec![thing.to_lowercase(), without_ending(&fold(thing)).to_owned()];
-            AskedGap { phrase: thing.to_owned(), words, kind: GapKind::Counted }
-        })
-        .into_iter()
-        .collect()
+    let asked = asked_thing(&words_of(question)).filter(|thing| !is_named(thing, vocabulary));
+    asked.map(|thing| gap_of(thing, GapKind::Counted)).into_iter().collect()
+}
+
+/// Returns a thing that a question has behind the one that it asks for, where nothing is called so: `welche Mieter haben
+/// einen Hund`, `quels produits contiennent du gluten`. For a query that takes all rows of a table, and so leaves it out.
+pub(super) fn unfiltered_thing(question: &str, vocabulary: &Vocabulary) -> Option<AskedGap> {
+    let words = words_of(question);
+    let asked = asked_thing(&words)?;
+    let at = words.iter().position(|word| *word == asked)?;
+    let is_german = words[..at].iter().any(|word| asks_in_german(word));
+    let is_unnamed = |pair: &&[&str]| {
+        let (before, plain) = (fold(pair[0]), fold(pair[1]));
+        let begins_with_capital = pair[1].starts_with(char::is_uppercase);
+        let is_thing = if is_german { begins_with_capital } else { is_in(SOME, &before) && !begins_with_capital };
+        let says_nothing = is_in(ENDS, &plain) || is_in(BETWEEN, &plain) || is_in(WHOLES, &plain);
+        is_thing && !says_nothing && plain.chars().count() >= SHORTEST_THING && !is_named(pair[1], vocabulary)
+    };
+    let found = words[at..].windows(2).find(is_unnamed)?;
+    Some(gap_of(found[1], GapKind::Said))
+}
+
+fn words_of(question: &str) -> Vec<&str> {
+    question.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+fn gap_of(thing: &str, kind: GapKind) -> AskedGap {
+    // Values have it in the singular.
+    let words = vec![thing.to_lowercase(), without_ending(&fold(thing)).to_owned()];
+    AskedGap { phrase: thing.to_owned(), words, kind }
+}
+
+fn is_in(list: &str, word: &str) -> bool {
+    list.contains(&format!(" {word} "))
+}
+
+/// Whether a word asks in German, where things have a capital.
+fn asks_in_german(word: &str) -> bool {
+    let plain = fold(word);
+    ["viele", "wieviele"].contains(&plain.as_str()) || plain.starts_with("welche")
 }
 
 /// Whether the data has nothing for a word by any word of the groups that it is in; not of a word that is in none.
@@ -122,13 +176,12 @@ pub(super) fn is_nowhere(word: &str, vocabulary: &Vocabulary) -> bool {
 
 /// Returns the thing behind the first word that asks.
 fn asked_thing<'w>(words: &[&'w str]) -> Option<&'w str> {
-    let is_in = |list: &str, word: &str| list.contains(&format!(" {word} "));
     let asks = |word: &&str| {
         let plain = fold(word);
         is_in(ASKS, &plain) && !(WITH_ACCENT.contains(&plain.as_str()) && word.is_ascii())
     };
     let at = words.iter().position(asks)?;
-    let is_german = ["viele", "wieviele"].contains(&fold(words[at]).as_str()) || fold(words[at]).starts_with("welche");
+    let is_german = asks_in_german(words[at]);
     for word in words.get(at + 1..)? {
         let plain = fold(word);
         let is_name = word.starts_with(char::is_uppercase) && !is_german;
@@ -176,11 +229,14 @@ fn is_form(one: &str, other: &str) -> bool {
     one == other || (shared >= SHORTEST_THING && 3 * shared >= 2 * longest)
 }
 
-/// Whether a word is a compound of another one: `einsatzfahrzeuge` of `fahrzeug`.
+/// Whether a word is a compound of another one: `einsatzfahrzeuge` of `fahrzeug`, and `kundenstamm` of `kunde`.
 fn is_compound(whole: &str, part: &str) -> bool {
-    let shortest = SHORTEST_THING + 1;
+    let is_long_enough = |part: &str| part.chars().count() > SHORTEST_THING;
+    if is_long_enough(part) && whole.starts_with(part) {
+        return true;
+    }
     let part = without_ending(part);
-    part.chars().count() >= shortest && whole.rfind(part).is_some_and(|at| at > 0 && whole.len() - at - part.len() <= 2)
+    is_long_enough(part) && whole.rfind(part).is_some_and(|at| at > 0 && whole.len() - at - part.len() <= 2)
 }
 
 /// Returns a word without the ending of its plural.
@@ -262,11 +318,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_query_of_all_rows_leaves_out_is_a_thing() {
+        let left_out =
+            |question: &str, names: &str| unfiltered_thing(question, &vocabulary(names)).map(|gap| gap.phrase);
+        for (question, names, missing) in [
+            ("Welche Mieter haben einen Hund?", "mieter kaution strasse", Some("Hund")),
+            ("Quels produits contiennent du gluten ?", "produit prix_vente", Some("gluten")),
+            ("Welche Mieter haben eine Kaution?", "mieter kaution strasse", None),
+            ("Welche Mieter haben wir?", "mieter kaution strasse", None),
+            ("Wie viele Produkte sind im Sortiment?", "produkt preis", None),
+            ("Quels produits vendons-nous ?", "produit prix_vente", None),
+        ] {
+            assert_eq!(left_out(question, names).as_deref(), missing, "{question}");
+        }
+        assert_eq!(asked("Welche Kunden sind in Graz?", "kundenstamm ort"), None);
+    }
+
+    #[test]
     fn words_of_another_language_are_found_by_what_they_mean() {
         let german = vocabulary("mitglied dienstgrad gehalt telefon fahrzeug");
-        for (word, is_missing) in
-            [("salary", false), ("phone", false), ("insurance", true), ("vehicles", false), ("unicorns", false)]
-        {
+        for (word, is_missing) in [
+            ("salary", false),
+            ("phone", false),
+            ("insurance", true),
+            ("vehicles", false),
+            ("unicorns", false),
+            ("rent", true),
+        ] {
             assert_eq!(is_nowhere(word, &german), is_missing, "{word}");
         }
     }

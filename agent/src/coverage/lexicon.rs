@@ -36,7 +36,8 @@ const GENERIC_WORDS: &str = "\
     way ways example examples case cases part parts half quarter quarters time times date dates day days week \
     weeks month months year years hour hours minute minutes seconds today yesterday tomorrow tonight decade \
     decades century weekday weekdays weekend weekends daily weekly monthly yearly annual annually hourly morning \
-    afternoon evening night noon midnight period periods season seasons monday tuesday wednesday thursday friday \
+    afternoon evening night noon midnight mornings afternoons evenings nights period periods season seasons \
+    monday tuesday wednesday thursday friday \
     saturday sunday january february march april june july august september october november december jan feb mar \
     apr jun jul aug sep sept oct nov dec christmas easter thanksgiving mile miles kilometer kilometers kilometre \
     kilometres km meter meters metre metres foot feet inch inches yard pound pounds kg kilogram kilograms gram \
@@ -145,7 +146,9 @@ pub(super) fn is_generic(word: &str) -> bool {
 
 /// Whether a lowercase word says nothing of which data is meant: `right now`, `remaining`, `really`.
 pub(super) fn is_empty_word(word: &str) -> bool {
-    EMPTY.contains(word) || (word.len() > 4 && word.ends_with("ly"))
+    const THINGS: [&str; 9] =
+        ["family", "supply", "reply", "assembly", "anomaly", "jelly", "butterfly", "monopoly", "rally"];
+    EMPTY.contains(word) || (word.len() > 4 && word.ends_with("ly") && !THINGS.contains(&word))
 }
 
 /// Whether a lowercase word is the superlative of an adjective: it says which of the things, and is none itself.
@@ -217,6 +220,11 @@ pub(super) fn is_action(word: &str) -> bool {
     is_past_action(word)
         || ACTION_STEMS.contains(&stem(word))
         || (word.len() > 5 && word.ends_with("ing") && !word.ends_with("thing"))
+}
+
+/// Whether a lowercase word is an action of somebody or something else than who asks: `goes`.
+pub(super) fn is_third_person(word: &str) -> bool {
+    word.ends_with('s') && !word.ends_with("ss") && ACTION_STEMS.contains(&stem(word))
 }
 
 /// Whether a lowercase word is an action that tells no rows apart.

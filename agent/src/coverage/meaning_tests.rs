@@ -1,7 +1,7 @@
 //! Words for what the data calls otherwise: synonyms, units for what they measure, and names that say nothing.
 
 use super::tests::{TestSchema, vocabulary};
-use super::{GapKind, QuestionGaps, gaps_of, is_opaque_name, unfiltered_words};
+use super::{GapKind, QuestionGaps, Vocabulary, gaps_of, is_opaque_name, unfiltered_words};
 
 #[test]
 fn other_words_for_the_same_thing_are_explained() {
@@ -127,6 +127,30 @@ fn measures_and_verbs_are_told_from_things() {
 }
 
 #[test]
+fn actions_and_adverbs_are_no_things() {
+    const FIELDS: TestSchema = TestSchema {
+        tables: &[("fields", "field_id soil crop"), ("stations", "station_id built")],
+        values: "clay barley",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&FIELDS)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for question in [
+        "What grows on the clay soil?",
+        "What goes bad before Christmas?",
+        "What sells best?",
+        "How many people actually came?",
+        "How many nights were there?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+    assert_eq!(asked("Who maintains the station?"), ["maintains"]);
+    assert_eq!(asked("When was station 3 born?"), ["born"]);
+    assert_eq!(asked("What orders are there?"), ["orders"]);
+    assert_eq!(asked("How many families are there?"), ["families"]);
+}
+
+#[test]
 fn what_is_asked_for_is_found_wherever_the_question_says_it() {
     const CLINIC: TestSchema = TestSchema {
         tables: &[
@@ -187,6 +211,8 @@ fn a_judgement_is_no_matter_of_data_without_ratings() {
     let judgement = |schema: &TestSchema, question: &str| gaps_of(question, &vocabulary(schema)).judgement;
     assert_eq!(judgement(&FILMS, "Which is the funniest film?").as_deref(), Some("funniest"));
     assert_eq!(judgement(&FILMS, "Which film should I watch?").as_deref(), Some("should i"));
+    assert_eq!(judgement(&FILMS, "What did people think of Alien?").as_deref(), Some("think of"));
+    assert_eq!(judgement(&RATED, "What did people think of Alien?"), None);
     assert_eq!(judgement(&RATED, "Which is the funniest film?"), None);
     assert_eq!(judgement(&FILMS, "Which is the longest film?"), None);
 }
@@ -214,6 +240,38 @@ fn names_without_vowels_are_words() {
 }
 
 #[test]
+fn names_with_some_vowels_are_words_in_short() {
+    const INN: TestSchema = TestSchema {
+        tables: &[
+            ("resv", "resv_id natl canx_cd tot_amt"),
+            ("mnu_itm", "itm_desc prc"),
+            ("wo", "prts_cost cvrs"),
+            ("members", "cancelled_on lv_typ"),
+        ],
+        values: "",
+    };
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary(&INN)).asked.into_iter().map(|gap| gap.phrase).collect::<Vec<_>>()
+    };
+    for question in [
+        "How many bookings were made?",
+        "What countries do they come from?",
+        "Which dishes are there?",
+        "What did spare parts cost?",
+        "How many guests did we serve?",
+        "How many people quit in October?",
+        "What did each dish cost?",
+        "How much were the guests charged?",
+        "How many absences were there?",
+    ] {
+        assert_eq!(asked(question), [""; 0], "{question}");
+    }
+    assert_eq!(asked("How many bicycles are there?"), ["bicycles"]);
+    assert_eq!(asked("Which mines are there?"), ["mines"]);
+    assert_eq!(asked("How much do the guests weigh?"), ["weigh"]);
+}
+
+#[test]
 fn a_query_of_all_rows_leaves_out_what_is_said_of_them() {
     const PORT: TestSchema = TestSchema { tables: &[("containers", "container_no gross_weight")], values: "" };
     let said = |question: &str| unfiltered_words(question, &vocabulary(&PORT)).map(|gap| gap.phrase);
@@ -234,6 +292,21 @@ fn a_name_in_short_is_found_by_another_word() {
     assert_eq!(computed.iter().map(|gap| gap.phrase.as_str()).collect::<Vec<_>>(), ["heart rate"]);
     let gaps = asked("What is the average performance rating?");
     assert_eq!(gaps.iter().map(|gap| gap.kind).collect::<Vec<_>>(), [GapKind::Thing]);
+}
+
+#[test]
+fn a_value_is_no_word_for_a_figure() {
+    let mut vocabulary = Vocabulary::default();
+    "members full_name plan joined_on club".split(' ').for_each(|name| vocabulary.add_name(name));
+    vocabulary.add_value("Old Town");
+    vocabulary.add_value("Doctor");
+    let asked = |question: &str| {
+        gaps_of(question, &vocabulary).asked.into_iter().map(|gap| (gap.phrase, gap.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("What is the average age of the members?"), [("age".to_owned(), GapKind::Thing)]);
+    assert_eq!(asked("How far is the club?"), [("far".to_owned(), GapKind::Thing)]);
+    assert_eq!(asked("Which members have a locker?"), [("locker".to_owned(), GapKind::Said)]);
+    assert_eq!(asked("Which physicians are in the Old Town?"), []);
 }
 
 #[test]

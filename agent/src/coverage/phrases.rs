@@ -1,9 +1,11 @@
 //! What a question asks for: the words after `how many`, `which`, `what is the`, `list` and the like, up to what ends
 //! them. No grammar is read: a phrase that could be read in two ways is taken to be explained when any word of it is.
 
-use super::lexicon::{is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative};
+use super::lexicon::{
+    is_action, is_empty_word, is_function_word, is_generic, is_past_action, is_superlative, is_third_person,
+};
 use super::vocabulary::Vocabulary;
-use super::words::SplitWord;
+use super::words::{SplitWord, action_stem, plain_form};
 
 /// How a phrase was asked for, which says what of it must be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ const PROPERTIES: &[(&str, &str)] = &[
     ("wide", "width"),
     ("fast", "speed velocity pace time mph kmh"),
 ];
-/// Actions behind `how much` that are a measure, each with names for it.
+/// Actions behind `how much`, and behind `when` and `where`, that are a measure, each with names for it.
 const MEASURES: &[(&str, &str)] = &[
     ("cost", "price cost fee fare charge amount payment rate expense total paid"),
     ("earn", "salary wage pay income earning earned revenue sale sell amount profit total turnover money"),
@@ -55,6 +57,7 @@ const MEASURES: &[(&str, &str)] = &[
     ("spend", "spend spent amount price cost total payment paid purchase expense budget money"),
     ("weigh", "weight mass kg pound gram ton lb"),
     ("owe", "due balance owed outstanding debt amount payable"),
+    ("born", "birth birthday born dob birthdate birthplace age"),
 ];
 /// Words that make the one before them a measure which is computed: `conversion rate`.
 const COMPUTED: &[&str] = &["rate", "rates", "ratio", "ratios", "percentage", "percentages", "toll", "tolls"];
@@ -112,12 +115,7 @@ impl Sentence<'_> {
                 && !is_past_action(next)
                 && !["been", "to", "not", "no"].contains(&next)
         };
-        let object = |at: usize| {
-            let mut phrase = self.phrase(at + 1, PhraseForm::Object);
-            phrase.words.retain(|at| !is_empty_word(self.word(*at)));
-            phrase
-        };
-        (start + 2..self.end).filter(is_had).map(object).collect()
+        (start + 2..self.end).filter(is_had).map(|at| self.phrase(at + 1, PhraseForm::Object)).collect()
     }
 
     fn of_request(&self, mut at: usize) -> Vec<AskedPhrase> {
@@ -132,7 +130,10 @@ impl Sentence<'_> {
         let is_auxiliary = |at: usize| AUXILIARIES.contains(&self.word(at));
         match (self.word(at), self.word(next)) {
             ("how", "much") if ["is", "are", "was", "were"].contains(&self.word(next + 1)) => {
-                vec![self.phrase(next + 2, PhraseForm::Thing)]
+                // `How much were they paid`.
+                let mut asked = vec![self.phrase(next + 2, PhraseForm::Thing)];
+                asked.extend(self.measure(next + 2));
+                asked
             }
             ("how", much @ ("many" | "much")) if is_auxiliary(next + 1) => {
                 let mut asked = vec![self.phrase(next + 2, PhraseForm::Subject)];
@@ -151,7 +152,8 @@ impl Sentence<'_> {
             ("what" | "when" | "where", auxiliary) if is_auxiliary(next) => {
                 let mut asked = vec![self.phrase(next + 1, PhraseForm::Subject)];
                 let is_done = self.word(at) == "what" && ["do", "does", "did"].contains(&auxiliary);
-                asked.extend(self.measure(next + 1).filter(|_| is_done));
+                let is_birth = |measure: &AskedPhrase| measure.words.iter().any(|at| self.word(*at) == "born");
+                asked.extend(self.measure(next + 1).filter(|measure| is_done || is_birth(measure)));
                 asked
             }
             ("who", "is" | "are" | "was" | "were") => {
@@ -162,7 +164,10 @@ impl Sentence<'_> {
                     false => vec![self.phrase(next + 1, PhraseForm::Thing)],
                 }
             }
-            ("who", action) if is_action(action) => vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }],
+            ("who", action) if is_action(action) || self.is_verb(next) => {
+                vec![AskedPhrase { words: vec![next], form: PhraseForm::Actor }]
+            }
+            ("what", action) if is_third_person(action) && self.has_no_thing_behind(next) => Vec::new(),
             ("which" | "what" | "whose", word) if !is_function_word(word) || DETERMINERS.contains(&word) => {
                 vec![self.phrase(next, PhraseForm::Counted)]
             }
@@ -171,9 +176,25 @@ impl Sentence<'_> {
         }
     }
 
+    /// Whether the word behind `who` is an action, whatever it is: `who maintains`.
+    fn is_verb(&self, at: usize) -> bool {
+        let word = self.word(at);
+        let has_ending = word.len() > 3 && word.ends_with('s') && !word.ends_with("ss");
+        has_ending && !is_function_word(word) && !is_empty_word(word)
+    }
+
+    /// Whether what follows a word shows that it is an action and no thing: `what grows on`, `what sells best`, and not
+    /// `what orders are`.
+    fn has_no_thing_behind(&self, at: usize) -> bool {
+        let next = self.word(at + 1);
+        let is_auxiliary = AUXILIARIES.contains(&next) || is_past_action(next);
+        let is_degree = ["best", "bad", "badly", "worst", "well", "most"].contains(&next);
+        !is_auxiliary && (next.is_empty() || is_degree || is_function_word(next) || is_superlative(next))
+    }
+
     /// Returns the action that is a measure, from a place on: `what did a ticket cost`.
     fn measure(&self, from: usize) -> Option<AskedPhrase> {
-        let at = (from..self.end).find(|at| names_of(MEASURES, self.word(*at)).is_some())?;
+        let at = (from..self.end).find(|at| names_of_measure(self.word(*at)).is_some())?;
         Some(AskedPhrase { words: vec![at], form: PhraseForm::Measure })
     }
 
@@ -196,8 +217,8 @@ impl Sentence<'_> {
                     continue;
                 }
                 let is_number = word.lower.starts_with(|c: char| c.is_ascii_digit());
-                // `The priciest car` is a car.
-                let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower);
+                // `The priciest car` is a car, and `actually` nothing.
+                let is_thing = !is_generic(&word.lower) && !is_superlative(&word.lower) && !is_empty_word(&word.lower);
                 if is_thing && !word.is_name && !is_number {
                     phrase.words.push(at);
                 }
@@ -211,10 +232,6 @@ impl Sentence<'_> {
             if CONTINUES.contains(&self.word(at)) {
                 at += 1;
             }
-        }
-        // `Worth altogether`.
-        while phrase.words.len() > 1 && phrase.words.last().is_some_and(|at| is_empty_word(self.word(*at))) {
-            phrase.words.pop();
         }
         phrase
     }
@@ -250,6 +267,12 @@ impl Sentence<'_> {
 /// Returns the names that a list has for a word.
 fn names_of(list: &'static [(&'static str, &'static str)], word: &str) -> Option<&'static str> {
     list.iter().find(|(known, _)| *known == word).map(|(_, names)| *names)
+}
+
+/// Returns the names for a measure that an action is, in any form of it: `cost`, `paid`, `earned`.
+fn names_of_measure(word: &str) -> Option<&'static str> {
+    let names = |form: &str| names_of(MEASURES, form);
+    names(word).or_else(|| names(&plain_form(word))).or_else(|| names(&action_stem(word)?))
 }
 
 /// Returns the places of a phrase whose words nothing explains, where that means that what is asked for is not there.
@@ -288,9 +311,9 @@ pub(super) fn missing(
         PhraseForm::Actor => is_none && !vocabulary.names_people(),
         PhraseForm::Measure => {
             let word = words[*last].lower.as_str();
-            let names = names_of(PROPERTIES, word).or_else(|| names_of(MEASURES, word)).unwrap_or_default();
+            let names = names_of(PROPERTIES, word).or_else(|| names_of_measure(word)).unwrap_or_default();
             // Not by synonyms: a price is no earning.
-            let is_there = vocabulary.has_any(names) || vocabulary.has_any(word);
+            let is_there = vocabulary.has_any(names) || vocabulary.has_any(word) || vocabulary.has_any_in_short(names);
             return if is_there { Vec::new() } else { things.to_vec() };
         }
     };

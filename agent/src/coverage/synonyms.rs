@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{action_stem, plain_form, stem, without_last_e};
+use super::words::{action_stem, plain_form, stem, without_double_l, without_last_e};
 
 /// Groups, each ended by a semicolon. Words of one group stand for each other; things that are only alike (a doctor and a
 /// nurse) are in no common group.
@@ -251,7 +251,8 @@ const SAME_MEANING: &str = "\
     orchestra band; dancer performer; choreographer director; ballet dance; opera show; usher staff; \
     failed failure error; pass result mark; footfall visitor; limit cap ceiling; \
     company firm contractor; test sample survey check; parasite mite; jar glass bottle; hive colony; water lake river; \
-    workplace desk seat; screen monitor display; wash cycle; \
+    workplace desk seat; screen monitor display; wash cycle; guest diner cover pax; \
+    passenger traveller pax; \
     child children father mother parent";
 /// Words for many things, each with some of those: data with cows has animals, and data with animals has no cows.
 const KINDS: &str = "\
@@ -279,7 +280,7 @@ static GROUPS: LazyLock<Vec<Vec<&str>>> =
 /// than a plural.
 static THINGS: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| grouped(plain_form));
 static ACTIONS: LazyLock<HashMap<String, Vec<usize>>> =
-    LazyLock::new(|| grouped(|word| without_last_e(plain_form(word))));
+    LazyLock::new(|| grouped(|word| without_double_l(without_last_e(plain_form(word)))));
 /// The stems of the things that a stem is the kind of.
 static KINDS_OF: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let kinds = KINDS.split(';').filter_map(|line| line.split_once(':'));

@@ -24,6 +24,8 @@ const MISSPELT: (usize, usize) = (5, 9);
 const MAX_CODE: usize = 3;
 /// Beginnings that deny a word: `inactive`.
 const DENIALS: [&str; 5] = ["un", "in", "im", "dis", "non"];
+/// Two letters that end names of anything.
+const OF_ANY_NAME: [&str; 5] = ["nm", "dt", "cd", "ts", "sk"];
 /// Consecutive words whose initials are tried.
 const MAX_INITIALS: usize = 4;
 
@@ -41,8 +43,10 @@ pub(crate) struct Vocabulary {
     /// Lowercase words.
     words: HashSet<String>,
     stems: HashSet<String>,
-    /// The groups of words for the same thing that some of them are of.
+    /// The groups of words for the same thing that some words of names and comments are of.
     groups: HashSet<usize>,
+    /// The same of the words of values.
+    value_groups: HashSet<usize>,
     /// Whole names and values, without what separates their words.
     joined: HashSet<String>,
     /// Codes with which a query has found something.
@@ -59,16 +63,23 @@ impl Vocabulary {
         }
     }
 
-    /// Adds the words of a comment or a value.
+    /// Adds the words of a comment, or of what people taught.
     pub(crate) fn add_text(&mut self, text: &str) {
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            self.add_word(&word.to_lowercase());
+        words_of_text(text).for_each(|word| self.add_word(&word));
+    }
+
+    /// Adds the words of a value.
+    pub(crate) fn add_value(&mut self, value: &str) {
+        for word in words_of_text(value) {
+            self.stems.insert(stem(&word));
+            self.value_groups.extend(groups_of(&word));
+            self.words.insert(word);
         }
     }
 
     /// Adds a text of a query that has found something: the model may have spelled a name as a code.
     pub(crate) fn add_literal(&mut self, literal: &str) {
-        self.add_text(literal);
+        self.add_value(literal);
         let is_code = literal.chars().all(char::is_alphanumeric) && literal.chars().count() <= MAX_CODE;
         if is_code && !literal.is_empty() {
             self.codes.insert(literal.to_lowercase());
@@ -86,8 +97,15 @@ impl Vocabulary {
         self.words.extend(other.words.iter().cloned());
         self.stems.extend(other.stems.iter().cloned());
         self.groups.extend(other.groups.iter().copied());
+        self.value_groups.extend(other.value_groups.iter().copied());
         self.joined.extend(other.joined.iter().cloned());
         self.codes.extend(other.codes.iter().cloned());
+    }
+
+    /// Returns the same without other words for what the values are called by: a value is a name of a thing, and no word for
+    /// a figure.
+    pub(super) fn without_synonyms_of_values(&self) -> Self {
+        Self { value_groups: HashSet::new(), ..self.clone() }
     }
 
     fn add_word(&mut self, word: &str) {
@@ -143,6 +161,14 @@ impl Vocabulary {
         words.split_whitespace().any(|word| self.words.contains(word) || self.stems.contains(&stem(word)))
     }
 
+    /// Whether a name of the data, that is no word itself, is one of some words in short.
+    pub(super) fn has_any_in_short(&self, words: &str) -> bool {
+        let is_one_in_short = |known: &String| {
+            words.split_whitespace().any(|word| is_word_in_short(known, word) || is_in_short(known, word))
+        };
+        self.words.iter().any(|known| !is_english(known) && is_one_in_short(known))
+    }
+
     /// Whether the data has one of some words, just as they are.
     pub(crate) fn has_word(&self, words: &str) -> bool {
         words.split_whitespace().any(|word| self.words.contains(word))
@@ -154,9 +180,8 @@ impl Vocabulary {
         if self.words.contains(lower) || self.stems.contains(&stem) {
             return true;
         }
-        if groups_of(lower).iter().any(|group| self.groups.contains(group))
-            || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing))
-        {
+        let is_in = |group: &usize| self.groups.contains(group) || self.value_groups.contains(group);
+        if groups_of(lower).iter().any(is_in) || things_of_kind(&stem).iter().any(|thing| self.stems.contains(thing)) {
             return true;
         }
         // `Snowy` days have snow.
@@ -180,6 +205,11 @@ impl Vocabulary {
                     || (!is_english(known) && others.iter().any(is_beginning)))
         };
         if !others.is_empty() && self.words.iter().any(is_short_for_other) {
+            return true;
+        }
+        let is_any_in_short =
+            |known: &String| is_in_short(known, &singular) || others.iter().any(|other| is_in_short(known, other));
+        if self.words.iter().any(is_any_in_short) {
             return true;
         }
         self.words.iter().any(|known| {
@@ -210,8 +240,13 @@ impl Vocabulary {
     }
 }
 
+/// Returns the words of a text in lower case.
+fn words_of_text(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
 /// Returns the lowercase words of a name: `DepDelay`, `dep_delay2`.
-fn name_words(name: &str) -> Vec<String> {
+pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut last: Option<char> = None;
@@ -251,6 +286,30 @@ fn is_code_of(code: &str, word: &str) -> bool {
 pub(super) fn is_word_in_short(code: &str, word: &str) -> bool {
     let is_beginning = word.len() >= code.len() + 2 && word.starts_with(code);
     code.len() >= MIN_ABBREVIATION && (is_beginning || is_code_of(code, word))
+}
+
+/// Whether a name is a longer word in short that keeps some of its vowels, `natl`, `resv` and `mnu`, its plural, `prts`, or
+/// all that is left of a short word without vowels, `lv` and `yr`.
+fn is_in_short(code: &str, word: &str) -> bool {
+    let is_long_enough = code.len() >= MIN_ABBREVIATION;
+    if let Some(singular) = code.strip_suffix('s').filter(|_| is_long_enough)
+        && is_in_short(singular, word)
+    {
+        return true;
+    }
+    if word.len() <= code.len() || !is_short_for(code, word) || is_english(code) {
+        return false;
+    }
+    let has_beginning =
+        code.len() > MIN_ABBREVIATION && word.len() >= code.len() + 2 && code.chars().nth(1) == word.chars().nth(1);
+    let is_two_consonants = code.len() == 2 && word.len() > MIN_ABBREVIATION && !OF_ANY_NAME.contains(&code);
+    has_beginning || ((is_long_enough || is_two_consonants) && consonants(code).eq(consonants(word)))
+}
+
+/// Returns the letters of a word but for the vowels behind its first.
+fn consonants(word: &str) -> impl Iterator<Item = char> {
+    let is_kept = |(at, letter): &(usize, char)| *at == 0 || !['a', 'e', 'i', 'o', 'u'].contains(letter);
+    word.chars().enumerate().filter(is_kept).map(|(_, letter)| letter)
 }
 
 /// Whether a code has the first letter of a word and others of it, in order.

@@ -173,6 +173,7 @@ const IRREGULAR: &[(&str, &str)] = &[
     ("met", "meet"),
     ("held", "hold"),
     ("aged", "age"),
+    ("goes", "go"),
 ];
 
 /// The shortest word that loses an ending.
@@ -197,7 +198,7 @@ pub(super) fn stem(word: &str) -> String {
             break;
         }
     }
-    without_last_e(stem)
+    without_double_l(without_last_e(stem))
 }
 
 /// Returns a word in the singular, and an irregular form as the word that it is of.
@@ -210,7 +211,19 @@ pub(super) fn plain_form(word: &str) -> String {
 pub(super) fn action_stem(word: &str) -> Option<String> {
     let plain = plain_form(word);
     let shorter = ["ing", "ed"].iter().find_map(|ending| plain.strip_suffix(ending))?;
-    (shorter.chars().count() >= MIN_STEM_CHARS).then(|| without_last_e(undoubled(shorter).to_owned()))
+    let stem = || without_double_l(without_last_e(undoubled(shorter).to_owned()));
+    (shorter.chars().count() >= MIN_STEM_CHARS).then(stem)
+}
+
+/// The longest word that keeps a double l: `sell` and `spill`, and not the `cancell` of `cancelled`.
+const MAX_DOUBLE_L: usize = 5;
+
+/// Returns a stem as `cancel` and `instal`, which `cancelled` and `install` have in common with their other forms.
+pub(super) fn without_double_l(stem: String) -> String {
+    match stem.strip_suffix('l').filter(|shorter| shorter.ends_with('l') && stem.len() > MAX_DOUBLE_L) {
+        Some(shorter) => shorter.to_owned(),
+        None => stem,
+    }
 }
 
 /// Returns a stem as `movi`, which `movie` and `movies` have in common.

@@ -241,6 +241,11 @@ const CASES: &[(&str, &[&str])] = &[
     // Whole numbers.
     ("SELECT count(status) / count(*) AS share FROM shop.orders", &["division"]),
     ("SELECT 1.0 * count(status) / count(*) AS share FROM shop.orders", &[]),
+    ("SELECT sum(if(amount > 6, 1, 0)) / count(*) AS share FROM shop.orders", &["division"]),
+    ("SELECT sum((amount > 6)::INT) / count(*) AS share FROM shop.orders", &["division"]),
+    ("SELECT sum(if(amount > 6, 1.0, 0)) / count(*) AS share FROM shop.orders", &[]),
+    ("SELECT count(amount > 6) AS n FROM shop.orders", &["condition"]),
+    ("SELECT count(*) FILTER (WHERE amount > 6) AS n FROM shop.orders", &[]),
     ("SELECT customer_id FROM shop.orders GROUP BY customer_id HAVING count(status) / count(*) > 0.4", &["division"]),
     // Joins by other columns than those that refer to each other, and none at all.
     ("SELECT f.name, s.name FROM shop.staff f JOIN shop.stores s ON s.id = f.id", &["join"]),

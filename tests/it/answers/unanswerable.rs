@@ -238,3 +238,39 @@ async fn times_that_no_row_is_of_and_judgements_are_said() {
         assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
     }
 }
+
+/// A model that has no column for a figure takes another one, and calls it so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_figure_of_a_column_that_is_called_otherwise_is_said() {
+    let (_folder, engine) = flights_and_logs().await;
+    let speed = run_sql("SELECT avg(f.distance) AS avg_speed FROM flights f");
+    let question = "What was the average speed of the flights?";
+    let (text, assessment) = ask(&engine, AgentConfig::default(), question, speed).await;
+    assert!(says_so(&text) && text.contains("the query takes `flights.distance` for “speed”"), "{text}");
+    assert_eq!(assessment.missing, ["speed"]);
+    for (question, sql) in [
+        ("What was the average speed of the planes?", "SELECT avg(speed) AS avg_speed FROM planes"),
+        ("How many miles were flown?", "SELECT sum(distance) AS miles FROM flights"),
+        ("What was the average speed of the flights?", "SELECT avg(distance / air_time) AS avg_speed FROM flights"),
+    ] {
+        let (text, assessment) = ask(&engine, AgentConfig::default(), question, run_sql(sql)).await;
+        assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_returns_only_what_the_question_says_is_no_answer() {
+    let (_folder, engine) = flights_and_logs().await;
+    let question = "What speed does Airbus reach?";
+    let repeated = run_sql("SELECT manufacturer FROM planes WHERE manufacturer = 'AIRBUS'");
+    let (text, assessment) = ask(&engine, AgentConfig::default(), question, repeated).await;
+    assert!(says_so(&text) && text.contains("returns only what the question says itself, `manufacturer`"), "{text}");
+    assert_eq!(assessment.missing, ["speed"]);
+    for (question, sql) in [
+        (question, "SELECT manufacturer, speed FROM planes WHERE manufacturer = 'AIRBUS'"),
+        ("Is there a plane of Airbus?", "SELECT manufacturer FROM planes WHERE manufacturer = 'AIRBUS'"),
+    ] {
+        let (text, assessment) = ask(&engine, AgentConfig::default(), question, run_sql(sql)).await;
+        assert!(!says_so(&text) && assessment.missing.is_empty(), "{question}: {text}");
+    }
+}

@@ -16,13 +16,16 @@ use querent_catalog::{PageRequest, SearchRequest, TableFilter, TableInfo, TableK
 
 use super::Turns;
 use crate::coverage::{
-    AskedGap, QuestionGaps, Vocabulary, are_english, can_tell, declines, foreign_gaps, gaps_of, unfiltered_words,
+    AskedGap, GapKind, QuestionGaps, Vocabulary, are_english, can_tell, declines, foreign_gaps, gaps_of,
+    unfiltered_words,
 };
 use crate::prompt::{Examples, TaughtKnowledge};
 use crate::repair::tables_read;
 use crate::request::RunRequest;
 use crate::sql_text::{quote_identifier, quoted_table, quoted_texts};
-use use_of_columns::{SaidByQuery, takes_all_rows, uses_opaque_column, what_is_said};
+use use_of_columns::{
+    SaidByQuery, figure_called_otherwise, repeated_question, takes_all_rows, uses_opaque_column, what_is_said,
+};
 
 /// How long the values of one table are looked through, and how long all that is looked for may take.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,7 +90,7 @@ impl GapSearch {
         for (table, examples) in tables.iter().filter(|_| is_judged) {
             let vocabulary = search.databases.entry(table.name.database.clone()).or_default();
             vocabulary.add_table(table);
-            examples.values().flatten().for_each(|value| vocabulary.add_text(value));
+            examples.values().flatten().for_each(|value| vocabulary.add_value(value));
         }
         for query in &taught.queries {
             search.taught.add_text(&query.question);
@@ -214,6 +217,9 @@ impl Turns<'_> {
             Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
             None => self.time_beyond(&question, &read[..own], &vocabulary).await,
         };
+        let otherwise = otherwise
+            .or_else(|| figure_called_otherwise(query, &question, &read[..own]))
+            .or_else(|| repeated_question(query, &question));
         if !gaps.is_any() {
             return FoundGaps { gaps, searched: Vec::new(), read, otherwise };
         }
@@ -230,7 +236,10 @@ impl Turns<'_> {
         if !gaps.asked.is_empty() {
             let (all, are_english) = (gaps.asked.len(), are_english(named));
             let is_opaque = uses_opaque_column(query, &question, &read[..own], &tables);
-            gaps.asked.retain(|gap| !is_opaque && can_tell(gap, &question, are_english, &vocabulary));
+            // A query of all rows has no words, of whatever language, for what is said of them.
+            let is_left_out = |gap: &AskedGap| is_unfiltered && gap.kind == GapKind::Said;
+            let is_told = |gap: &AskedGap| is_left_out(gap) || can_tell(gap, &question, are_english, &vocabulary);
+            gaps.asked.retain(|gap| !is_opaque && is_told(gap));
             gaps.others += u32::try_from(all - gaps.asked.len()).unwrap_or(u32::MAX);
         }
         FoundGaps { gaps, searched: tables, read, otherwise }
@@ -294,13 +303,13 @@ impl Turns<'_> {
         let kept = self.task.catalog.values().find(who, None, &literals, MAX_VALUE_COLUMNS).await;
         for hit in kept.map(|(hits, _)| hits).unwrap_or_default() {
             if !hit.is_like && tables.iter().any(|table| table.name == hit.table) {
-                vocabulary.add_text(&hit.value);
+                vocabulary.add_value(&hit.value);
             }
         }
         let probed = tables.iter().filter(|table| table.kind != TableKind::View).take(PROBED_TABLES);
         let looks = probed.map(|table| self.words_in_values(table, &wanted));
         for word in futures::future::join_all(looks).await.into_iter().flatten() {
-            vocabulary.add_text(&word);
+            vocabulary.add_value(&word);
         }
     }
 

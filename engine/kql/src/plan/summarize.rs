@@ -281,7 +281,8 @@ impl<'a> Binder<'a> {
             let Some(others) = &level.others else {
                 let nothing = |kql_type| Typed::new(lit(null_of(kql_type)), kql_type);
                 outputs.push((name.clone(), nothing(key.kql_type)));
-                outputs.extend(groups.columns.last().map(|column| (aggregate_name, nothing(column.kql_type))));
+                let aggregate = groups.columns.last().map(|column| nothing(column.kql_type));
+                outputs.extend(aggregate.map(|aggregate| (aggregate_name, aggregate)));
                 continue;
             };
             let literal = self.scalar(others, &ExpressionScope::constant(environment))?;

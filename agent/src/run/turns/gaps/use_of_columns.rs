@@ -1,14 +1,14 @@
 //! What a query does with what it reads, for questions whose words tell too little: whether it takes all rows of a table,
-//! whether it is about a column whose name says nothing, and what it computes or keeps rows by that the question says in
-//! other words.
+//! whether it is about a column whose name says nothing, what it computes or keeps rows by that the question says in other
+//! words, whether it calls a figure otherwise than its column is called, and whether it returns more than the question says.
 
-use querent_catalog::TableInfo;
+use querent_catalog::{ColumnInfo, TableInfo};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
-    SetExpr, Statement, TableFactor, UnaryOperator,
+    SetExpr, Statement, TableFactor, UnaryOperator, Value,
 };
 
-use crate::coverage::{AskedGap, GapKind, is_opaque_name};
+use crate::coverage::{AskedGap, GapKind, is_common_word, is_opaque_name, misnamed_figure};
 use crate::repair::parse_query;
 
 /// The shortest text of a question that a column is looked up by; of a code, a question may have the letters by chance.
@@ -64,7 +64,7 @@ impl SaidByQuery {
         let is_counted = question.to_lowercase().contains("how many");
         match gap.kind {
             GapKind::Thing => self.computes && !is_counted,
-            GapKind::Said => self.filters_by_flag,
+            GapKind::Said => self.filters_by_flag || (self.computes && !is_counted),
             GapKind::Counted => false,
         }
     }
@@ -82,12 +82,138 @@ pub(super) fn what_is_said(sql: &str) -> SaidByQuery {
         _ => false,
     });
     // What is computed within is not looked at.
-    let reads_query = select.from.iter().any(|from| {
+    let computes = computes || reads_query(select) || query.with.is_some();
+    SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
+}
+
+fn reads_query(select: &Select) -> bool {
+    select.from.iter().any(|from| {
         let joined = from.joins.iter().map(|join| &join.relation);
         std::iter::once(&from.relation).chain(joined).any(|factor| matches!(factor, TableFactor::Derived { .. }))
-    });
-    let computes = computes || reads_query || query.with.is_some();
-    SaidByQuery { computes, filters_by_flag: select.selection.as_ref().is_some_and(has_flag) }
+    })
+}
+
+/// Returns the word of a question by which a query calls a figure that is of a column which is called otherwise, and what is
+/// said of it.
+pub(super) fn figure_called_otherwise(sql: &str, question: &str, read: &[TableInfo]) -> Option<(String, String)> {
+    let parsed = parse_query(sql)?;
+    let Statement::Query(query) = &parsed.statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    if query.with.is_some() || reads_query(select) {
+        return None;
+    }
+    select.projection.iter().find_map(|item| {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { return None };
+        let (table, column) = column_called(only_column(expr)?, read)?;
+        if !column.data_type.is_numeric() {
+            return None;
+        }
+        let word = misnamed_figure(&alias.value, question, table, column)?;
+        let sentence = format!("the query takes `{}.{}` for “{word}”", table.name.table, column.name);
+        Some((word, sentence))
+    })
+}
+
+/// Words that ask for something, in the languages of questions that are judged; not those that begin a question which is
+/// answered by yes or no.
+const ASKS: [&str; 29] = [
+    "who", "which", "what", "whose", "where", "when", "wer", "welche", "welcher", "welches", "welchen", "wo", "wann",
+    "wie", "qui", "quel", "quelle", "quels", "quelles", "quién", "qué", "cuál", "qual", "quem", "quais", "chi",
+    "quale", "quali", "welke",
+];
+
+/// Returns what a question asks for, and what is said of it, where its query returns only columns that it compares with
+/// texts of the question: `SELECT name FROM agents WHERE name = 'Cleo Barnes'`.
+pub(super) fn repeated_question(sql: &str, question: &str) -> Option<(String, String)> {
+    let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_asked = |word: &&str| ASKS.contains(&word.to_lowercase().as_str());
+    // `At which`.
+    let asks = words.iter().take(2).position(is_asked)?;
+    let asked = words[asks + 1..].iter().find(|word| !is_common_word(&word.to_lowercase()))?;
+    let parsed = parse_query(sql)?;
+    let Statement::Query(query) = &parsed.statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let lower_question = question.to_lowercase();
+    let says = |text: &str| {
+        let first = text.split(|c: char| !c.is_alphanumeric()).find(|word| word.chars().count() >= SHORTEST_TEXT);
+        first.is_some_and(|word| lower_question.contains(&word.to_lowercase()))
+    };
+    let mut looked_for = Vec::new();
+    let conditions = select.selection.iter().flat_map(conjuncts);
+    for (column, text) in conditions.filter_map(column_and_text) {
+        if says(text) {
+            looked_for.push(column.to_string().to_lowercase());
+        }
+    }
+    let returned = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            Some(expr.to_string().to_lowercase()).filter(|column| looked_for.contains(column))
+        }
+        _ => None,
+    };
+    let columns: Vec<String> = select.projection.iter().map(returned).collect::<Option<_>>()?;
+    let sentence = format!("the query returns only what the question says itself, `{}`", columns.join("`, `"));
+    Some(((*asked).to_owned(), sentence))
+}
+
+/// Returns the conditions that all hold where a condition does.
+fn conjuncts(condition: &Expr) -> Vec<&Expr> {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            let mut all = conjuncts(left);
+            all.extend(conjuncts(right));
+            all
+        }
+        Expr::Nested(inner) => conjuncts(inner),
+        other => vec![other],
+    }
+}
+
+/// Returns the column and the text of `column = 'text'`.
+fn column_and_text(condition: &Expr) -> Option<(&Expr, &str)> {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return None };
+    match (left.as_ref(), right.as_ref()) {
+        (column @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_)), Expr::Value(value)) => match &value.value {
+            Value::SingleQuotedString(text) => Some((column, text.as_str())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the column of a name, and its table, where one table alone has it.
+fn column_called<'t>(name: &str, read: &'t [TableInfo]) -> Option<(&'t TableInfo, &'t ColumnInfo)> {
+    let of_table = |table: &'t TableInfo| {
+        let mut columns = table.columns.iter();
+        columns.find(|column| column.name.eq_ignore_ascii_case(name)).map(|column| (table, column))
+    };
+    let mut found = read.iter().filter_map(of_table);
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
+}
+
+/// Returns the name of the only column that an expression is of, as it is, summed up or in another unit.
+fn only_column(expr: &Expr) -> Option<&str> {
+    const AGGREGATES: [&str; 5] = ["sum", "avg", "min", "max", "median"];
+    match expr {
+        Expr::Identifier(name) => Some(name.value.as_str()),
+        Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.as_str()),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => only_column(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Divide | BinaryOperator::Multiply, right } => {
+            match (left.as_ref(), right.as_ref()) {
+                (column, Expr::Value(_)) | (Expr::Value(_), column) => only_column(column),
+                _ => None,
+            }
+        }
+        Expr::Function(function) => {
+            let is_aggregate = AGGREGATES.contains(&function.name.to_string().to_lowercase().as_str());
+            match arguments_of(function).as_slice() {
+                [argument] if is_aggregate => only_column(argument),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Whether an expression is arithmetic, or holds some, of two parts that are both of columns.
@@ -159,8 +285,9 @@ pub(super) fn uses_opaque_column(query: &str, question: &str, read: &[TableInfo]
     let (lower_query, lower_question) = (query.to_lowercase(), question.to_lowercase());
     let has = |table: &TableInfo, name: &str| table.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
     let is_shared = |name: &str| tables.iter().filter(|table| has(table, name)).count() > 1;
-    let mut names = read.iter().flat_map(|table| &table.columns).map(|column| column.name.as_str());
-    names.any(|name| {
+    // A comment says what a column holds.
+    let unexplained = read.iter().flat_map(|table| &table.columns).filter(|column| column.comment.is_none());
+    unexplained.map(|column| column.name.as_str()).any(|name| {
         is_opaque_name(name)
             && !is_shared(name)
             && is_used_otherwise(&lower_query, &lower_question, &name.to_lowercase())
@@ -208,7 +335,47 @@ mod tests {
         }
         assert!(may_be("SELECT count(*) FROM rooms WHERE sea_view AND floor = 3", GapKind::Said));
         assert!(may_be("SELECT id FROM loans WHERE returned_on IS NULL", GapKind::Said));
+        assert!(may_be("SELECT avg(clsd - opnd) AS days FROM wo", GapKind::Said));
         assert!(!may_be("SELECT count(*) FROM rooms WHERE floor = 3", GapKind::Said));
+    }
+
+    #[test]
+    fn a_query_that_returns_what_the_question_says_repeats_it() {
+        let repeated = |sql: &str, question: &str| repeated_question(sql, question).map(|(asked, _)| asked);
+        for (sql, question, asked) in [
+            ("SELECT agt_nm FROM agt WHERE agt_nm = 'Cleo Barnes'", "What salary does Cleo Barnes get?", "salary"),
+            ("SELECT r.no FROM r WHERE r.no = 'IC 202' AND r.up", "Who drove IC 202?", "drove"),
+            ("SELECT name1 FROM k WHERE (name1 = 'Huber GmbH')", "Welcher Vertreter betreut Huber?", "Vertreter"),
+        ] {
+            assert_eq!(repeated(sql, question).as_deref(), Some(asked), "{question}");
+        }
+        for (sql, question) in [
+            ("SELECT nm FROM t WHERE nm = 'Ana'", "Is there somebody called Ana?"),
+            ("SELECT nm, fee FROM t WHERE nm = 'Ana'", "What did Ana pay?"),
+            ("SELECT nm FROM t WHERE nm = 'Ana' OR nm = 'Ben'", "Who of Ana and Ben is there?"),
+            ("SELECT nm FROM t WHERE town = 'York'", "Who lives in York?"),
+            ("SELECT count(*) FROM t WHERE town = 'York'", "How many people live in York?"),
+            ("SELECT kind FROM t WHERE kind = 'sedan'", "Which cars are saloons?"),
+        ] {
+            assert_eq!(repeated(sql, question), None, "{question}");
+        }
+    }
+
+    #[test]
+    fn the_only_column_of_a_figure_is_found() {
+        let column = |expr: &str| {
+            let parsed = parse_query(&format!("SELECT {expr} AS x FROM t")).unwrap();
+            let Statement::Query(query) = &parsed.statement else { panic!("{expr}") };
+            let SetExpr::Select(select) = query.body.as_ref() else { panic!("{expr}") };
+            let SelectItem::ExprWithAlias { expr, .. } = &select.projection[0] else { panic!("no alias") };
+            only_column(expr).map(str::to_owned)
+        };
+        for expr in ["price", "t.price", "avg(t.price)", "sum(price) / 60.0", "max(CAST(price AS DOUBLE))"] {
+            assert_eq!(column(expr).as_deref(), Some("price"), "{expr}");
+        }
+        for expr in ["count(price)", "price - cost", "sum(price * qty)", "price > 5", "1"] {
+            assert_eq!(column(expr), None, "{expr}");
+        }
     }
 
     #[test]
