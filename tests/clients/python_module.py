@@ -184,6 +184,10 @@ refused("rows_already_read", streamed.fetchall)
 assert streamed._repr_html_().startswith("<p>"), "a notebook shows that they were read"
 many = db.sql("SELECT value FROM generate_series(1, 1000) AS s(value)")._repr_html_()
 assert many.count("<tr>") == 51 and "1000 rows, 50 of them shown" in many, many[-100:]
+# Why rows could not be read is said as often as they are asked for.
+failing = db.sql("SELECT 10 / (500 - value) AS q FROM generate_series(1, 1000) AS s(value)")
+for read in [failing.fetchall, failing.collect, lambda: pyarrow.table(failing)]:
+    assert "zero" in refused("invalid_value", read)
 (folder / "odd.csv").write_text('"a,b",c=d\n007,1\n')
 db.import_files(folder / "odd.csv", types={"a,b": "BIGINT", "c=d": "VARCHAR"})
 assert db.sql("SELECT * FROM odd").fetchall() == [(7, "1")]
