@@ -88,6 +88,11 @@ fn a_parquet_file_holds_one_result() {
         let read = work.run(&["--output", "csv", &format!("kept.{format}"), "-c", "FROM kept"]).succeeded();
         assert_eq!(read, "a\n7\n");
         assert_eq!(std::fs::read_to_string(work.path("rest.csv")).unwrap(), "b\n8\n");
+        // Nor does it stand behind rows of another format.
+        let steps = format!(".output mixed\nSELECT 7 AS a;\n.mode {format}\nSELECT 8 AS b;\n");
+        let done = work.pipe(&["--output", "csv"], &steps);
+        assert!(done.failed(2).contains("rows are there: name another file"), "{format}");
+        assert_eq!(std::fs::read_to_string(work.path("mixed")).unwrap(), "a\n7\n");
     }
 }
 
