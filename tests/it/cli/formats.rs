@@ -96,6 +96,14 @@ fn a_parquet_file_holds_one_result() {
     }
 }
 
+/// An error quotes what the data says; a terminal would act on it.
+#[test]
+fn errors_show_control_characters() {
+    let work = WorkFolder::new();
+    let said = work.run(&["-c", "SELECT CAST(chr(27) || '[31mred' AS INTEGER)"]).failed(1);
+    assert!(said.contains(r"\u{1b}[31mred") && !said.contains('\u{1b}'), "{said}");
+}
+
 #[test]
 fn a_table_shows_the_first_and_the_last_rows() {
     let work = WorkFolder::new();
