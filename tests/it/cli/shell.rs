@@ -90,6 +90,9 @@ fn files_are_read_as_told() {
     assert_eq!(work.run(&[&told[..], &["-c", rejects]].concat()).succeeded(), "line\n3\n");
     let refused = work.run(&["--delimiter", ";", "-c", "select 1"]).failed(2);
     assert!(refused.contains("need a file"), "{refused}");
+    // As the shell's `<(...)` is; whatever the name says of its format.
+    let refused = work.run(&["/dev/null", "-c", "select 1"]).failed(1);
+    assert!(refused.contains("a pipe or a device"), "{refused}");
 }
 
 #[test]
