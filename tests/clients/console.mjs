@@ -149,6 +149,7 @@ const frames = await page.evaluate(async () => {
   }
   return times.sort((a, b) => a - b).map(Math.round);
 });
+await accessible("rows that were scrolled past the active cell");
 console.log(`a million rows: frame ${frames[30]} ms in the middle, ${frames.at(-1)} ms at most`);
 await page.locator(".grid").focus();
 await page.keyboard.press("Control+End");

@@ -46,7 +46,8 @@ const browser = await chromium.launch({
   executablePath: process.env.QUERENT_CHROMIUM || "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu"],
 });
-const page = await browser.newPage();
+// So small that the words do not fit: they are followed.
+const page = await browser.newPage({ viewport: { width: 390, height: 640 } });
 await page.goto(`http://127.0.0.1:${between.address().port}/#/ask`);
 await page.getByRole("textbox", { name: "Question" }).fill("Answer word by word");
 await page.evaluate(() => {
@@ -60,6 +61,8 @@ await page.evaluate(() => {
       const painted = new MessageChannel();
       painted.port1.onmessage = () => {
         while (seen.length < words) seen.push(performance.timeOrigin + performance.now());
+        const thread = document.querySelector(".ask-thread");
+        window.below = Math.max(window.below ?? 0, thread.scrollHeight - thread.scrollTop - thread.clientHeight);
       };
       painted.port2.postMessage(null);
     });
@@ -69,7 +72,8 @@ await page.evaluate(() => {
 await page.keyboard.press("Enter");
 await page.locator('.run[data-outcome="done"]').waitFor();
 await page.waitForTimeout(200); // The last frame.
-const seen = await page.evaluate(() => window.seen);
+const { seen, below, top } = await page.evaluate(() =>
+  ({ seen: window.seen, below: window.below, top: document.querySelector(".ask-thread").scrollTop }));
 await browser.close();
 between.close();
 between.closeAllConnections();
@@ -79,5 +83,6 @@ assert.ok(count >= LEAST_WORDS, `${sent.length} words were sent, ${seen.length} 
 const waits = sent.slice(0, count).map((at, word) => seen[word] - at).sort((one, other) => one - other);
 const [half, p99] = [waits[count >> 1], waits[Math.ceil(count * 0.99) - 1]];
 console.log(`${count} words: on the screen ${half.toFixed(1)} ms after they were sent, p99 ${p99.toFixed(1)} ms, the first ${(seen[0] - sent[0]).toFixed(1)} ms`);
+assert.ok(top > 0 && below < 60, `the last words stood up to ${below} pixels below the view, which is at ${top}`);
 assert.ok(p99 < Number(most), `p99 is ${p99.toFixed(1)} ms, of ${most} at most`);
 console.log("ok");

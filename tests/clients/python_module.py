@@ -108,6 +108,16 @@ assert db.sql("SELECT ? AS x", [key]).fetchall() == [(str(key),)]
 span = datetime.timedelta(days=1, seconds=90, microseconds=5)
 later = db.sql("SELECT TIMESTAMP '2024-01-31 00:00:00' + ? AS x", [span]).fetchall()
 assert later == [(datetime.datetime(2024, 2, 1, 0, 1, 30, 5),)], later
+# What pandas and NumPy have besides: no value, and nanoseconds.
+for value in [pandas.NaT, pandas.NA, numpy.datetime64("NaT"), numpy.timedelta64("NaT", "ns")]:
+    assert db.sql("SELECT ? AS x", [value]).fetchall() == [(None,)], value
+for value in [pandas.Timestamp("2024-01-01 00:00:00.123456789"), numpy.datetime64("2024-01-01T00:00:00.123456789")]:
+    assert db.sql("SELECT CAST(? AS VARCHAR) AS x", [value]).fetchall() == [("2024-01-01 00:00:00.123456789",)], value
+days = numpy.array(["2024-01-01", "2024-01-02"], dtype="datetime64[ns]")
+assert db.sql("SELECT ? AS x", [days]).fetchall() == [([datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 2)],)]
+later = db.sql("SELECT TIMESTAMP '2024-01-31 00:00:00' + ? AS x", [numpy.timedelta64(90_000_000_000, "ns")]).fetchall()
+assert later == [(datetime.datetime(2024, 1, 31, 0, 1, 30),)], later
+assert db.sql("SELECT ? AS x, ? AS y", [polars.Series([1, 2]), pyarrow.scalar("a")]).fetchall() == [([1, 2], "a")]
 try:
     db.sql("SELECT ? AS x", [2**64])
     raise AssertionError("such a number is no parameter")
@@ -174,6 +184,10 @@ refused("rows_already_read", streamed.fetchall)
 assert streamed._repr_html_().startswith("<p>"), "a notebook shows that they were read"
 many = db.sql("SELECT value FROM generate_series(1, 1000) AS s(value)")._repr_html_()
 assert many.count("<tr>") == 51 and "1000 rows, 50 of them shown" in many, many[-100:]
+# Why rows could not be read is said as often as they are asked for.
+failing = db.sql("SELECT 10 / (500 - value) AS q FROM generate_series(1, 1000) AS s(value)")
+for read in [failing.fetchall, failing.collect, lambda: pyarrow.table(failing)]:
+    assert "zero" in refused("invalid_value", read)
 (folder / "odd.csv").write_text('"a,b",c=d\n007,1\n')
 db.import_files(folder / "odd.csv", types={"a,b": "BIGINT", "c=d": "VARCHAR"})
 assert db.sql("SELECT * FROM odd").fetchall() == [(7, "1")]
@@ -222,6 +236,36 @@ try:
     raise AssertionError("a dict is no table")
 except TypeError as error:
     assert "__arrow_c_stream__" in str(error)
+
+# Columns of nulls, in polars with a buffer of their own, also within others; rows that are null as a whole.
+nothing = polars.DataFrame({"n": [None, None], "l": [[], []], "s": [{"a": None, "b": 1}, None]})
+assert db.register("nothing", nothing) == 2
+assert db.sql("SELECT * FROM nothing").fetchall() == [(None, [], {"a": None, "b": 1}), (None, [], None)]
+absent = pyarrow.array([{"a": 1, "t": "x"}, None, {"a": 3, "t": "z"}])
+assert db.register("absent", absent) == 3
+assert db.sql("SELECT * FROM absent").fetchall() == [(1, "x"), (None, None), (3, "z")]
+assert db.register("absent", absent.slice(1)) == 2
+assert db.sql("SELECT * FROM absent").fetchall() == [(None, None), (3, "z")]
+# A column by itself has no name, an object of Python no value.
+for single, word in [
+    (polars.Series("s", [1]), "one column"),
+    (pandas.Series([1], name="s"), "one column"),
+    (pyarrow.array([1]), "one column"),
+    (pyarrow.chunked_array([[1]]), "one column"),
+    (polars.DataFrame({"u": [uuid.uuid4()]}), "column 'u'"),
+]:
+    try:
+        db.register("single", single)
+        raise AssertionError(f"{type(single)} is no table")
+    except TypeError as error:
+        assert word in str(error), error
+wide = refused("unsupported_type", lambda: db.register("wide", polars.DataFrame({"w": polars.Series([1], dtype=polars.Int128)})))
+assert "column `w`" in wide, wide
+try:
+    db.sql("SELECT INTERVAL '1 month' AS i").to_polars()
+    raise AssertionError("polars has intervals now")
+except TypeError as error:
+    assert "CAST" in str(error), error
 
 # A job in the background inherits that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,7 +13,7 @@ use super::error::CliError;
 use super::footnotes::{confidence_line, footnotes};
 use super::markdown::MarkdownLines;
 use super::output::cut;
-use super::output::grid::{Grid, GridCell, GridFit, visible};
+use super::output::grid::{Grid, GridCell, GridFit, visible, visible_lines};
 use super::output::terminal::{Terminal, TextTone};
 use super::progress::Waiting;
 
@@ -294,7 +294,7 @@ fn what_follows(name: &str, data: &Value) -> Option<String> {
         "tool_call" => match text(data, "tool") {
             "run_sql" => "running SQL".to_owned(),
             "run_kql" => "running KQL".to_owned(),
-            tool => format!("running {tool}"),
+            tool => format!("running {}", visible(tool)),
         },
         "tool_result" => "the model reads the result".to_owned(),
         _ => return None,
@@ -305,18 +305,20 @@ fn show_call(out: &mut impl Write, data: &Value) -> io::Result<()> {
     let (tool, args) = (text(data, "tool"), &data["args"]);
     let statement = ["sql", "query", "kql"].iter().find_map(|key| args[key].as_str());
     match statement {
-        Some(statement) => writeln!(out, "→ {tool}\n{}", indented(statement.trim(), "    ")),
-        None => writeln!(out, "→ {tool} {}", cut(&args.to_string(), RESULT_CHARS)),
+        Some(statement) => {
+            writeln!(out, "→ {}\n{}", visible(tool), indented(&visible_lines(statement.trim()), "    "))
+        }
+        None => writeln!(out, "→ {} {}", visible(tool), visible(&cut(&args.to_string(), RESULT_CHARS))),
     }
 }
 
 fn show_result(out: &mut impl Write, result: &Value) -> io::Result<()> {
     if let Some(error) = result.get("error") {
         let message = error["message"].as_str().or(error.as_str()).unwrap_or_default();
-        return writeln!(out, "  ✗ {message}");
+        return writeln!(out, "  ✗ {}", visible_lines(message));
     }
     let Some(rows) = result["rows"].as_array() else {
-        return writeln!(out, "  {}", cut(&result.to_string(), RESULT_CHARS));
+        return writeln!(out, "  {}", visible(&cut(&result.to_string(), RESULT_CHARS)));
     };
     let total = result["row_count"].as_u64().unwrap_or(rows.len() as u64);
     if !rows.is_empty() {

@@ -24,6 +24,7 @@ use super::client::Client;
 use super::embedded::{EmbeddedEngine, wait_until_indexed};
 use super::error::CliError;
 use super::output;
+use super::output::grid::visible_lines;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
@@ -269,7 +270,7 @@ fn print_report(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
         None => output::print_line(&format!("{}: refers to {files}", report.table))?,
     }
     if let Some(reading) = &report.reading {
-        output::print_line(&format!("  {}", reading.to_string().replace('\n', "\n  ")))?;
+        output::print_line(&format!("  {}", visible_lines(&reading.to_string()).replace('\n', "\n  ")))?;
     }
     if let Some((lines, rejects)) = &report.rejects {
         let what = if *lines == 1 { "1 line was".to_owned() } else { format!("{} lines were", HumanCount(*lines)) };

@@ -1,6 +1,7 @@
 //! What commands print: lines, warnings and errors here, rows in [`rows`], boxes in [`grid`].
 //!
-//! Invariant: anything that is cut is marked, a cell by `…` and a result by its last line.
+//! Invariants: anything that is cut is marked, a cell by `…` and a result by its last line; what data, files or a model say
+//! is shown to a terminal, which does not act on it.
 
 pub(super) mod grid;
 pub(super) mod rows;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use crate::error::ErrorCode;
+use grid::visible_lines;
 
 /// Prints a line to standard output.
 pub(super) fn print_line(line: &str) -> Result<(), CliError> {
@@ -32,19 +34,19 @@ pub(super) fn print_listing(entries: &[Value], none: &str) -> Result<(), CliErro
 
 /// Prints a warning to standard error.
 pub(super) fn warn(line: &str) {
-    let _ = writeln!(io::stderr(), "warning: {line}");
+    let _ = writeln!(io::stderr(), "warning: {}", visible_lines(line));
 }
 
 /// Prints a note to standard error.
 pub(super) fn note(line: &str) {
-    let _ = writeln!(io::stderr(), "note: {line}");
+    let _ = writeln!(io::stderr(), "note: {}", visible_lines(line));
 }
 
 /// Prints an error to standard error.
 pub(super) fn print_error(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();
     // If standard error is closed, the exit code still tells.
-    let _ = writeln!(io::stderr(), "error{code}: {error}");
+    let _ = writeln!(io::stderr(), "error{code}: {}", visible_lines(&error.to_string()));
     // The server's hint is for programs.
     if error.code() == Some(ErrorCode::Unauthenticated.as_str()) {
         note("the command line sends the token of --token or QUERENT_TOKEN");

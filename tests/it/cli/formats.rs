@@ -88,7 +88,20 @@ fn a_parquet_file_holds_one_result() {
         let read = work.run(&["--output", "csv", &format!("kept.{format}"), "-c", "FROM kept"]).succeeded();
         assert_eq!(read, "a\n7\n");
         assert_eq!(std::fs::read_to_string(work.path("rest.csv")).unwrap(), "b\n8\n");
+        // Nor does it stand behind rows of another format.
+        let steps = format!(".output mixed\nSELECT 7 AS a;\n.mode {format}\nSELECT 8 AS b;\n");
+        let done = work.pipe(&["--output", "csv"], &steps);
+        assert!(done.failed(2).contains("rows are there: name another file"), "{format}");
+        assert_eq!(std::fs::read_to_string(work.path("mixed")).unwrap(), "a\n7\n");
     }
+}
+
+/// An error quotes what the data says; a terminal would act on it.
+#[test]
+fn errors_show_control_characters() {
+    let work = WorkFolder::new();
+    let said = work.run(&["-c", "SELECT CAST(chr(27) || '[31mred' AS INTEGER)"]).failed(1);
+    assert!(said.contains(r"\u{1b}[31mred") && !said.contains('\u{1b}'), "{said}");
 }
 
 #[test]

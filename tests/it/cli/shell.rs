@@ -90,6 +90,9 @@ fn files_are_read_as_told() {
     assert_eq!(work.run(&[&told[..], &["-c", rejects]].concat()).succeeded(), "line\n3\n");
     let refused = work.run(&["--delimiter", ";", "-c", "select 1"]).failed(2);
     assert!(refused.contains("need a file"), "{refused}");
+    // As the shell's `<(...)` is; whatever the name says of its format.
+    let refused = work.run(&["/dev/null", "-c", "select 1"]).failed(1);
+    assert!(refused.contains("a pipe or a device"), "{refused}");
 }
 
 #[test]
@@ -117,6 +120,11 @@ fn commands_list_what_there_is() {
     for part in ["CREATE TABLE \"a.b\" (\n  \"Sepal.Length\" BIGINT", "  plain BIGINT"] {
         assert!(schema.contains(part), "{schema}");
     }
+    // So are words of the language, as files are called.
+    std::fs::write(work.path("order.csv"), "group,n\nx,1\n").unwrap();
+    let schema = work.pipe(&["order.csv"], ".schema\n").succeeded();
+    assert!(schema.contains("CREATE TABLE \"order\" (\n  \"group\" VARCHAR,\n"), "{schema}");
+    assert!(work.pipe(&["order.csv", "--output", "csv"], "\\d order\n").succeeded().contains("\ngroup,"));
     assert_eq!(
         run("\\c sales\ncreate table t as select 1 as a; \\dt\n"),
         "count\n1\ndatabase,name,kind\nsales,t,BASE TABLE\n"

@@ -61,6 +61,20 @@ async fn formulas_without_values_are_counted() {
     assert_eq!(found, [["NULL"], ["4"], ["NULL"]]);
 }
 
+/// A column of numbers and truth values is text; what stands above it is its name all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_above_a_mixture_of_others_is_its_name() {
+    let (folder, engine) = engine().await;
+    let sheet = r#"<worksheet><sheetData><row><c t="str"><v>flag</v></c></row><row><c t="b"><v>1</v></c></row>
+        <row><c><v>0</v></c></row></sheetData></worksheet>"#;
+    let book = write(folder.path(), "book.xlsx", book_of(sheet, SECOND));
+    let outcome = import(&engine, &book, &[]).await.unwrap();
+    assert_eq!((outcome.rows, outcome.reading.unwrap().header), (Some(2), Some(true)));
+    assert_eq!(rows(&admin(&engine), "SELECT flag FROM t ORDER BY flag").await.unwrap(), [["0"], ["true"]]);
+    let error = import(&engine, &book, &[("sheet", "x")]).await.unwrap_err().to_string();
+    assert!(error.contains("no sheet `x`; the sheets are First sheet"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sheet_and_its_cells_are_named() {
     let (folder, engine) = engine().await;

@@ -75,9 +75,7 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
         } else if metadata.is_file() {
             found.push(located(path, path.parent().unwrap_or(path), &metadata));
         } else {
-            let detail =
-                "is no file but a pipe or a device, and files are read more than once; write it to a file first";
-            return Err(EngineError::BadData { location: location.to_owned(), detail: detail.to_owned() });
+            return Err(read_once(location));
         }
     } else if is_glob(location) {
         expand(location, format, &mut found)?;
@@ -93,6 +91,12 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)
+}
+
+/// Returns the error of what is neither a file nor a folder.
+fn read_once(location: &str) -> EngineError {
+    let detail = "is no file but a pipe or a device, and files are read more than once; write it to a file first";
+    EngineError::BadData { location: location.to_owned(), detail: detail.to_owned() }
 }
 
 /// Returns an error for a file or a folder that cannot be looked at, so that nobody is told that it is not there.
@@ -212,6 +216,9 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
     if path.is_file() && path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
         return format_of_content(path);
     }
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        return Err(read_once(location));
+    }
     let mut formats = Vec::new();
     for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow, FileFormat::Xlsx] {
         if locate(location, format).is_ok_and(|files| files.iter().any(|file| format_of(&file.path) == Some(format))) {
@@ -232,7 +239,7 @@ pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<File
         several => Err(EngineError::BadData {
             location: location.to_string(),
             detail: format!(
-                "holds files of several formats ({}); name the format",
+                "holds files of several formats ({}); name the format, or the files of one by a glob such as \"*.csv\"",
                 several.iter().map(|format| format_name(*format)).collect::<Vec<_>>().join(", ")
             ),
         }),

@@ -250,7 +250,9 @@ impl SheetScan {
         }
         if self.columns.values().any(SheetColumnKinds::is_typed) {
             return first.iter().any(|(column, cell)| {
-                self.columns.get(column).is_some_and(|kinds| kinds.is_typed() && !kinds.fits(cell))
+                // A text above a mixture of others names it, though all of them are read as text.
+                let is_text = matches!(cell, CellValue::Text(_));
+                self.columns.get(column).is_some_and(|kinds| kinds.is_typed() && (is_text || !kinds.fits(cell)))
             });
         }
         let texts = first.values().filter(|cell| matches!(cell, CellValue::Text(_))).count();

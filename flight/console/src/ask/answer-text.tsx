@@ -2,6 +2,7 @@
 //
 // Proofs count characters of the text as it was sent, so the text is cut by characters and never rewritten.
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 
 import type { Proof } from "./run";
 
@@ -12,8 +13,10 @@ interface Marked {
 }
 
 export function AnswerText(props: { text: string; proofs: Proof[]; onProof(at: number): void }) {
+  const drawn = useRef<DrawnBlock[]>([]);
   const marked: Marked = { chars: [...props.text], proofs: props.proofs, onProof: props.onProof };
-  return <div class="answer-text">{blocks(marked)}</div>;
+  drawn.current = blocks(marked, drawn.current);
+  return <div class="answer-text">{drawn.current.map(({ shown }) => shown)}</div>;
 }
 
 interface Line {
@@ -22,15 +25,29 @@ interface Line {
   text: string;
 }
 
-function blocks(marked: Marked): ComponentChildren[] {
+/** A paragraph, a list, a table and so on. */
+interface DrawnBlock {
+  /** Its text, if nothing else says how it looks. */
+  text: string | null;
+  shown: ComponentChildren;
+}
+
+/** The blocks of a text; those that are as `before` are not drawn again, since a text grows word by word. */
+function blocks(marked: Marked, before: DrawnBlock[]): DrawnBlock[] {
   const lines = linesOf(marked.chars);
-  const shown: ComponentChildren[] = [];
+  const drawn: DrawnBlock[] = [];
+  const add = (from: number, to: number, draw: () => ComponentChildren) => {
+    const text = marked.proofs.length > 0 ? null : lines.slice(from, to).map((line) => line.text).join("\n");
+    const known = before[drawn.length];
+    drawn.push(text !== null && known?.text === text ? known : { text, shown: draw() });
+  };
   for (let at = 0; at < lines.length; ) {
+    const from = at;
     const line = lines[at]!;
     const take = (is: (line: Line) => boolean) => {
-      const from = at;
+      const first = at;
       while (at < lines.length && is(lines[at]!)) at++;
-      return lines.slice(from, at);
+      return lines.slice(first, at);
     };
     if (line.text.trim() === "") {
       at++;
@@ -38,26 +55,30 @@ function blocks(marked: Marked): ComponentChildren[] {
       at++;
       const inside = take((next) => !next.text.startsWith("```"));
       at++;
-      shown.push(<pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
+      add(from, at, () => <pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
     } else if (isTableLine(line)) {
-      shown.push(tableOf(marked, take(isTableLine)));
+      const rows = take(isTableLine);
+      add(from, at, () => tableOf(marked, rows));
     } else if (RULE.test(line.text)) {
       at++;
-      shown.push(<hr />);
+      add(from, at, () => <hr />);
     } else if (LIST.test(line.text)) {
-      shown.push(listOf(marked, take((next) => LIST.test(next.text) && !RULE.test(next.text))));
+      const items = take((next) => LIST.test(next.text) && !RULE.test(next.text));
+      add(from, at, () => listOf(marked, items));
     } else if (QUOTE.test(line.text)) {
-      const lines = take((next) => QUOTE.test(next.text));
-      shown.push(<blockquote>{lines.map((next) => <p>{inline(marked, next.from + QUOTE.exec(next.text)![0].length, next.to)}</p>)}</blockquote>);
+      const quoted = take((next) => QUOTE.test(next.text));
+      add(from, at, () => (
+        <blockquote>{quoted.map((next) => <p>{inline(marked, next.from + QUOTE.exec(next.text)![0].length, next.to)}</p>)}</blockquote>
+      ));
     } else if (/^#{1,6} /.test(line.text)) {
       at++;
-      shown.push(<p><strong>{inline(marked, line.from + line.text.indexOf(" ") + 1, line.to)}</strong></p>);
+      add(from, at, () => <p><strong>{inline(marked, line.from + line.text.indexOf(" ") + 1, line.to)}</strong></p>);
     } else {
       const paragraph = take((next) => next.text.trim() !== "" && !isOther(next));
-      shown.push(<p>{inline(marked, paragraph[0]!.from, paragraph.at(-1)!.to)}</p>);
+      add(from, at, () => <p>{inline(marked, paragraph[0]!.from, paragraph.at(-1)!.to)}</p>);
     }
   }
-  return shown;
+  return drawn;
 }
 
 const LIST = /^\s*([-*+•]|\d+[.)])\s+/;
@@ -171,7 +192,7 @@ function delimiterAt(chars: string[], at: number, from: number): string | null {
 function closing(chars: string[], from: number, to: number, delimiter: string): number {
   const isSlanted = delimiter === "*" || delimiter === "_";
   for (let at = from; at + delimiter.length <= to; at++) {
-    if (chars.slice(at, at + delimiter.length).join("") !== delimiter) continue;
+    if (chars[at] !== delimiter[0] || (delimiter.length === 2 && chars[at + 1] !== delimiter[1])) continue;
     if (!isSlanted) return at;
     // `snake_case` and `2 * 3 * 4` are not slanted, and what is bold inside ends later.
     if (chars[at + 1] === delimiter) at++;

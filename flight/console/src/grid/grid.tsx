@@ -74,10 +74,16 @@ class GridPainter {
   private lefts: number[] = [];
   private widths: number[] = [];
   private sampled = 0;
+  /** How often the widths were measured. */
+  private measured = 0;
+  /** Of each line, by which measure its cells stand, and for which columns. */
+  private readonly placed = new Map<HTMLElement, string>();
   /** Pixels from the first row's top to the view's, as if there were no bound. */
   private top = 0;
   private frame = 0;
   private active = { row: 0, column: 0 };
+  /** The cell that shows it, where it is in view. */
+  private activeCell: HTMLElement | null = null;
   private readonly id = `grid${Math.random().toString(36).slice(2)}`;
 
   constructor(place: HTMLElement, label: string, private readonly onOpen: (cell: OpenCell) => void) {
@@ -130,6 +136,7 @@ class GridPainter {
   /** Widths from rows spread over all that are there, and again whenever there are four times as many. */
   private measure(rows: Rows): void {
     this.sampled = rows.count;
+    this.measured++;
     const samples = Math.min(rows.count, WIDTH_SAMPLE);
     // On a narrow screen numbers at the right of a wide column would be out of sight.
     const widest = Math.max(NARROWEST, Math.min(WIDEST, (this.box.clientWidth || WIDEST) * 0.75));
@@ -190,9 +197,8 @@ class GridPainter {
     let lastColumn = firstColumn;
     while (lastColumn < this.lefts.length && (this.lefts[lastColumn] ?? 0) < scrollLeft + clientWidth) lastColumn++;
 
-    this.fill(this.header, firstColumn, lastColumn, (cell, at) => {
+    this.place(this.header, firstColumn, lastColumn, "columnheader", (cell, at) => {
       const column = rows.columns[at]!;
-      cell.setAttribute("role", "columnheader");
       cell.title = `${column.name}: ${column.type}`;
       cell.className = column.isNumeric ? "grid-cell is-number" : "grid-cell";
       cell.textContent = column.name;
@@ -203,6 +209,8 @@ class GridPainter {
       this.pool.push(row);
       this.canvas.append(row);
     }
+    this.activeCell?.removeAttribute("id");
+    this.activeCell = null;
     this.pool.forEach((line, at) => {
       const row = first + at;
       line.hidden = row >= last;
@@ -210,22 +218,36 @@ class GridPainter {
       line.setAttribute("aria-rowindex", String(row + 2));
       line.style.transform = `translateY(${scrollTop + row * ROW - this.top}px)`;
       line.classList.toggle("is-odd", row % 2 === 1);
-      this.fill(line, firstColumn, lastColumn, (cell, column) => {
+      this.place(line, firstColumn, lastColumn, "gridcell");
+      for (let column = firstColumn; column < lastColumn; column++) {
+        const cell = line.children[column - firstColumn] as HTMLElement;
         const text = rows.text(row, column);
         const isActive = row === this.active.row && column === this.active.column;
-        cell.setAttribute("role", "gridcell");
         cell.className = cellClass(rows.columns[column]!.isNumeric, text === null, isActive);
         cell.textContent = text === null ? "null" : inOneLine(text);
-        if (isActive) cell.id = this.id;
-        else cell.removeAttribute("id");
-      });
+        if (!isActive) continue;
+        cell.id = this.id;
+        this.activeCell = cell;
+      }
     });
-    this.box.setAttribute("aria-activedescendant", this.id);
+    // A reader of the screen is told of the active cell while it is in the document.
+    if (this.activeCell !== null) this.box.setAttribute("aria-activedescendant", this.id);
+    else this.box.removeAttribute("aria-activedescendant");
   }
 
-  private fill(line: HTMLElement, from: number, to: number, draw: (cell: HTMLElement, column: number) => void): void {
+  /** Lets a line have cells for these columns where they belong; `draw` is called for each that was not there. */
+  private place(
+    line: HTMLElement, from: number, to: number, role: string, draw: (cell: HTMLElement, column: number) => void = () => undefined,
+  ): void {
+    const wanted = `${this.measured} ${from} ${to}`;
+    if (this.placed.get(line) === wanted) return;
+    this.placed.set(line, wanted);
     while (line.childElementCount > to - from) line.lastElementChild!.remove();
-    while (line.childElementCount < to - from) line.append(element("div", "grid-cell"));
+    while (line.childElementCount < to - from) {
+      const cell = element("div", "grid-cell");
+      cell.setAttribute("role", role);
+      line.append(cell);
+    }
     for (let column = from; column < to; column++) {
       const cell = line.children[column - from] as HTMLElement;
       cell.style.left = `${this.lefts[column]}px`;

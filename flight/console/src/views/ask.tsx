@@ -1,5 +1,5 @@
 // Ask: a question in plain words, the run that answers it as it happens, and past runs.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { AnswerText, proofText } from "../ask/answer-text";
 import { Approvals } from "../ask/approval";
@@ -21,7 +21,9 @@ export function AskView() {
   const failure = useCell(askFailure);
   const wanted = parts[0] === "run" ? parts[1] : undefined;
   const isReplayed = params.has("replay");
-  const end = useRef<HTMLDivElement>(null);
+  const place = useRef<HTMLDivElement>(null);
+  const lastTop = useRef(0);
+  const isFollowing = useRef(true);
   useEffect(() => {
     if (wanted !== undefined && (isReplayed || !thread.value.some((run) => run.id === wanted))) void openRun(wanted, isReplayed);
   }, [wanted, isReplayed]);
@@ -29,27 +31,47 @@ export function AskView() {
     readPastRuns().catch(() => undefined);
   }, []);
   const last = runs.at(-1);
-  useEffect(() => {
-    if (last?.outcome === "running") end.current?.scrollIntoView({ block: "end" });
-  }, [last?.steps.length, runs.length]);
+  useLayoutEffect(() => {
+    isFollowing.current = true;
+  }, [runs.length]);
+  // What streams is followed to its end, until the person scrolls up.
+  useLayoutEffect(() => {
+    if (last?.outcome === "running" && isFollowing.current && place.current) showEnd(place.current);
+  }, [last]);
+  const scrolled = ({ currentTarget: box }: { currentTarget: HTMLElement }) => {
+    if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END) isFollowing.current = true;
+    else if (box.scrollTop < lastTop.current) isFollowing.current = false;
+    lastTop.current = box.scrollTop;
+  };
 
   return (
     <div class="view ask-view">
       <h1 class="off-screen">Ask</h1>
-      <div class="ask-main">
-        <div class="scroll ask-thread">
+      <div class="ask-main" onScroll={scrolled}>
+        <div class="scroll ask-thread" ref={place} onScroll={scrolled}>
           {runs.length === 0 && !failure && <Welcome />}
           {runs.map((run, at) => (
             <Run run={run} isContinued={run.continues !== null && runs[at - 1]?.id === run.continues} key={run.id ?? run.question} />
           ))}
           {failure && <FailureBox failure={failure} />}
-          <div ref={end} />
         </div>
         <Composer isRunning={last?.outcome === "running"} isFollowing={runs.length > 0} />
       </div>
       <PastRuns current={last?.id ?? null} />
     </div>
   );
+}
+
+/** Pixels above the end of a conversation from which it is followed. */
+const NEAR_END = 40;
+
+/** Scrolls down to the end, but not past the beginning of the last run's answer: its proofs stand below it. */
+function showEnd(thread: HTMLElement): void {
+  // Where there is little height, what is around it scrolls.
+  const box = thread.scrollHeight > thread.clientHeight ? thread : thread.parentElement!;
+  const answer = [...box.querySelectorAll(".run")].at(-1)?.querySelector(".answer");
+  const beginning = answer ? answer.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop : Infinity;
+  box.scrollTop = Math.max(box.scrollTop, Math.min(box.scrollHeight - box.clientHeight, beginning));
 }
 
 function Welcome() {

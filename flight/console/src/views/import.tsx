@@ -7,7 +7,7 @@ import { caller, useIsReader } from "../caller";
 import { catalogNames, readCatalogNames } from "../catalog-names";
 import { Cell, useCell } from "../cell";
 import { bytes, count } from "../format";
-import { FailureBox } from "../parts";
+import { FailureBox, say } from "../parts";
 import { database } from "../preferences";
 import { address } from "../router";
 
@@ -35,6 +35,8 @@ const OPTIONS = [
   ["null_padding", "Short lines end in nulls", "true or false"],
   ["date_format", "Dates", "%d.%m.%Y"],
   ["timestamp_format", "Timestamps", "%d.%m.%Y %H:%M"],
+  ["decimal_separator", "Fractions begin with", ". or ,"],
+  ["thousands", "Between thousands", ","],
   ["ignore_errors", "Set bad lines aside", "true or false"],
   ["rejects", "Table of bad lines", ""],
   ["compression", "Compression", "gzip"],
@@ -72,6 +74,8 @@ export function ImportView() {
   const choose = (list: FileList | null | undefined) => {
     const all = [...(list ?? [])];
     if (all.length === 0) return;
+    // What is being sent would be shown as if it were these.
+    if (state.step === "sending") return say("Wait for the import that goes on, or cancel it");
     setFiles(all);
     setState({ step: "choosing" });
     const { base, ending } = readName(all[0]!.name);

@@ -285,12 +285,21 @@ pub(crate) fn cut_to_width(text: &str, width: usize) -> Cow<'_, str> {
 
 /// Returns the text with its control characters as escapes.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
+    escaped(text, is_unsafe)
+}
+
+/// The same of a text of several lines, whose ends and tabs stay.
+pub(crate) fn visible_lines(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), |char| is_unsafe(char) && !matches!(char, '\n' | '\t')).into_owned()
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&is_escaped) {
         return Cow::Borrowed(text);
     }
-    let shown = text.chars().map(|char| match char {
-        char if is_unsafe(char) => char.escape_default().to_string(),
-        char => char.to_string(),
+    let shown = text.chars().map(|char| match is_escaped(char) {
+        true => char.escape_default().to_string(),
+        false => char.to_string(),
     });
     Cow::Owned(shown.collect())
 }
@@ -356,6 +365,7 @@ mod tests {
         let mut grid = Grid::of_names(["a"]);
         grid.push_texts(["x\n\u{1b}[31my".to_owned()]);
         assert!(lines(&grid, 40)[3].contains(r"x\n\u{1b}[31my"));
+        assert_eq!(visible_lines("a\r\n\tb\u{1b}]0;c\u{7}\r"), "a\n\tb\\u{1b}]0;c\\u{7}\\r");
     }
 
     #[test]

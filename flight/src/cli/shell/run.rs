@@ -85,14 +85,16 @@ impl ShellState {
         }
     }
 
-    /// Refuses another result behind a Parquet or Arrow file, whose readers would not see it.
+    /// Refuses another result behind a Parquet or Arrow file, or such a file behind other rows: no reader would see it.
     fn check_output(&self) -> Result<(), CliError> {
-        let hint = match (self.is_output_complete, &self.output) {
+        let has_rows = |file: &File| file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        let is_behind_rows = self.printer.format.is_whole_file() && self.output.as_ref().is_some_and(has_rows);
+        let hint = match (self.is_output_complete || is_behind_rows, &self.output) {
             (false, _) => return Ok(()),
             (true, Some(_)) => "name another file with .output FILE, or none",
             (true, None) => "run each statement by itself, or choose another --output",
         };
-        let message = format!("a file of this format holds the rows of one statement, and has them: {hint}");
+        let message = format!("a file of this format holds the rows of one statement, and rows are there: {hint}");
         Err(CliError::Usage(message))
     }
 
@@ -174,8 +176,9 @@ async fn print(state: &mut ShellState, rows: StreamedRows) -> Result<(), CliErro
         Some(file) => (state.printer.for_file(), RowsTarget::Writer(file)),
         None => (state.printer, RowsTarget::Stdout),
     };
-    printer.print(rows, target).await?;
+    // Said before, since a statement that fails or is cancelled leaves a part of the file behind.
     state.is_output_complete = completes;
+    printer.print(rows, target).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use futures::TryStreamExt;
 use querent_agent::sql_type;
 use querent_catalog::DEFAULT_DATABASE;
-use querent_engine::KnownNames;
+use querent_engine::{KnownNames, is_reserved_word, quote_identifier};
 
 use super::backend::ShellBackend;
 use super::statements::ShellLanguage;
@@ -122,9 +122,10 @@ pub(super) async fn texts(
 /// A name that is there, as SQL writes it: in quotes unless it means the same without them.
 fn quoted_name(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
-    match !name.starts_with(|char: char| char.is_ascii_digit()) && !name.is_empty() && name.chars().all(is_plain) {
+    let starts_well = name.starts_with(|char: char| char.is_ascii_lowercase() || char == '_');
+    match starts_well && name.chars().all(is_plain) && !is_reserved_word(name) {
         true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quote_identifier(name),
     }
 }
 
@@ -132,10 +133,12 @@ fn quoted_name(name: &str) -> String {
 fn identifier(name: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
     let starts_well = name.starts_with(|char: char| char.is_alphabetic() || char == '_');
-    match starts_well && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    if !starts_well || !name.chars().all(is_plain) {
+        return quote_identifier(name);
     }
+    let parts =
+        name.split('.').map(|part| if is_reserved_word(part) { quote_identifier(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join(".")
 }
 
 fn text(value: &str) -> String {

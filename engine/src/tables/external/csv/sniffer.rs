@@ -273,8 +273,12 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
             return cut;
         }
     }
-    let explains = (commented.is_perfect() || commented.width == 1 && plain.width == 1 || !plain.is_acceptable())
-        && commented.ragged <= plain.ragged;
+    let is_better = match plain.width == 1 && commented.width <= 1 {
+        // Nothing is explained by it, and a line that is left out is lost.
+        true => is_commented_list(text),
+        false => commented.is_perfect() || !plain.is_acceptable(),
+    };
+    let explains = is_better && commented.ragged <= plain.ragged;
     // The last line of a block that begins with `#` may be the header, as in files of genomes.
     let keeps_header = plain.is_acceptable() && plain.ragged == 0 && {
         let start = sample_after(text, plain.notes, sample.is_whole);
@@ -291,6 +295,18 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
 fn has_comment_lines(text: &[u8]) -> bool {
     let begins = |line: &[u8]| line.iter().find(|byte| **byte != b' ') == Some(&b'#');
     text.split(|byte| matches!(byte, b'\n' | b'\r')).any(begins)
+}
+
+/// Whether the lines of a file of one column that begin with `#` are comments: the file begins with one, and behind each `#`
+/// is a space or a sign. Colours (`#ff0000`), tags (`#news`) and numbers (`#12`) are values.
+fn is_commented_list(text: &[u8]) -> bool {
+    let is_comment = |line: &[u8]| {
+        let behind = line.strip_prefix(b"#")?;
+        Some(behind.first().is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric()))
+    };
+    let lines = text.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii);
+    let mut lines = lines.filter(|line| !line.is_empty()).map(is_comment);
+    lines.next().flatten() == Some(true) && lines.all(|is_comment| is_comment != Some(false))
 }
 
 /// Returns the candidate of a delimiter with the quote and the escape that fit best.

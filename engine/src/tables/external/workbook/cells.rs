@@ -152,9 +152,11 @@ impl Workbook {
         let exact = names.iter().find(|name| **name == wanted);
         let found = exact.or_else(|| names.iter().find(|name| name.to_lowercase() == wanted.to_lowercase()));
         found.map(|name| (*name).to_owned()).ok_or_else(|| {
-            let near = nearest_name(wanted, names.iter().copied());
-            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            let detail = format!("no sheet `{wanted}`{near} The sheets are {}", shortened(&names.join(", ")));
+            let all = shortened(&names.join(", "));
+            let detail = match nearest_name(wanted, names.iter().copied()) {
+                Some(near) => format!("no sheet `{wanted}`; did you mean `{near}`? The sheets are {all}"),
+                None => format!("no sheet `{wanted}`; the sheets are {all}"),
+            };
             bad_line(&self.path, None, None, detail)
         })
     }
