@@ -76,7 +76,7 @@ impl Statements {
 
     /// Returns a statement as its caller sent it: its text in the language and the database of the call.
     pub(super) async fn statement(&self, caller: &FlightCaller, text: String) -> Result<StatementText, ApiError> {
-        let session = caller.engine_session(&self.state, caller.database()?.as_deref()).await?;
+        let session = caller.current_session(&self.state).await?;
         Ok(StatementText::in_session(text, &session, caller.language()?))
     }
 
