@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use querent_engine::QueryStream;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::caller::FlightCaller;
 use super::encode::{self, FlightStream};
@@ -269,7 +269,9 @@ fn share(
     }
 }
 
+/// Nobody cancelled this call: pyarrow takes CANCELLED for an interrupt of its own process, and drops the message.
 fn left_early() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "another endpoint of this query was left before its end")
         .with_hint("fetch all endpoints to their ends: run the statement again")
+        .with_grpc_code(Code::Aborted)
 }

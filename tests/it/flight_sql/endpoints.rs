@@ -83,7 +83,7 @@ async fn one_that_is_left_early_fails_the_others() {
     assert!(begun.message().await.unwrap().is_some());
     drop(begun);
     let status = raw.fetch(tickets[1].clone()).await.unwrap_err();
-    assert_eq!(status.code(), Code::Cancelled);
+    assert_eq!(status.code(), Code::Aborted, "CANCELLED is an interrupt of pyarrow's own process");
     assert!(status.message().contains("another endpoint"), "{status}");
 }
 
