@@ -327,9 +327,6 @@ impl Statements {
     }
 
     async fn rows_at_once(&self, caller: &FlightCaller, statement: &StatementText) -> Result<usize, ApiError> {
-        if statement.is_kql {
-            return Ok(usize::MAX);
-        }
         let session = caller.session_of(&self.state, statement).await?;
         // What cannot be described without its values is refused with several rows of them, if it is one.
         let described = session.describe_sql(&statement.text).await;
