@@ -80,7 +80,7 @@ pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
-pub(crate) use refused_casts::{date_as_number, is_bytes, refusal, refusal_of_parts};
+pub(crate) use refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, list_reader, list_reader_of, text_to_list};

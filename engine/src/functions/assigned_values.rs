@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 
 use super::definition::unfit;
-use super::refused_casts::{date_as_number, refusal, refusal_of_parts};
+use super::refused_casts::{refused_cast, refused_cast_of_parts, refused_date_cast};
 use super::text_lists::{lists_of_texts, text_to_list};
 use super::value_conversions::{converted, prepared_part, value_conversion};
 use super::value_text::has_form_of_its_own;
@@ -64,7 +64,8 @@ fn plain_type(data_type: &DataType) -> &DataType {
 }
 
 fn refuse(from: &DataType, to: &DataType) -> Result<()> {
-    let refused = date_as_number(from, to).or_else(|| refusal(from, to)).or_else(|| refusal_of_parts(from, to));
+    let refused =
+        refused_date_cast(from, to).or_else(|| refused_cast(from, to)).or_else(|| refused_cast_of_parts(from, to));
     match refused.or_else(|| structure_as_text(from, to)) {
         Some(message) => Err(unfit(message)),
         None => Ok(()),

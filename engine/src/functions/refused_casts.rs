@@ -8,7 +8,7 @@ use super::value_conversions::types_of_parts;
 use crate::type_names::sql_name;
 
 /// Returns why a cast of a date to a number is refused; `None` for any other.
-pub(crate) fn date_as_number(from: &DataType, target: &DataType) -> Option<String> {
+pub(crate) fn refused_date_cast(from: &DataType, target: &DataType) -> Option<String> {
     let to = sql_name(target);
     (matches!(from, DataType::Date32 | DataType::Date64) && target.is_numeric()).then(|| {
         format!(
@@ -19,14 +19,16 @@ pub(crate) fn date_as_number(from: &DataType, target: &DataType) -> Option<Strin
 }
 
 /// Returns why a cast is refused by what is inside of lists, structs and maps; `None` for any other.
-pub(crate) fn refusal_of_parts(from: &DataType, target: &DataType) -> Option<String> {
+pub(crate) fn refused_cast_of_parts(from: &DataType, target: &DataType) -> Option<String> {
     types_of_parts(from, target).into_iter().find_map(|(from, target)| {
-        date_as_number(from, target).or_else(|| refusal(from, target)).or_else(|| refusal_of_parts(from, target))
+        refused_date_cast(from, target)
+            .or_else(|| refused_cast(from, target))
+            .or_else(|| refused_cast_of_parts(from, target))
     })
 }
 
 /// Returns why a cast is refused that Arrow does and SQL does not; `None` for any other.
-pub(crate) fn refusal(from: &DataType, target: &DataType) -> Option<String> {
+pub(crate) fn refused_cast(from: &DataType, target: &DataType) -> Option<String> {
     let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
     match (from, target) {
         // Arrow counts days since 1970, which is nobody's date: 20240131 would be one of the year 57385.

@@ -12,8 +12,8 @@ use super::list_casts::is_list;
 use super::number_types::as_double;
 use crate::error::EngineError;
 use crate::functions::{
-    converted, converts_otherwise, date_as_number, has_colons, is_bytes, is_decimal_text, normal_form, refusal,
-    refusal_of_parts, value_conversion, written_bytes,
+    converted, converts_otherwise, has_colons, is_bytes, is_decimal_text, normal_form, refused_cast,
+    refused_cast_of_parts, refused_date_cast, value_conversion, written_bytes,
 };
 use crate::type_names::sql_name;
 
@@ -54,8 +54,10 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     // What the difference of two dates is made of is a TRY_CAST, which stays.
-    let as_number = if is_try { None } else { date_as_number(&from, target) };
-    if let Some(message) = as_number.or_else(|| refusal(&from, target)).or_else(|| refusal_of_parts(&from, target)) {
+    let as_number = if is_try { None } else { refused_date_cast(&from, target) };
+    if let Some(message) =
+        as_number.or_else(|| refused_cast(&from, target)).or_else(|| refused_cast_of_parts(&from, target))
+    {
         return Err(EngineError::Plan { message }.into());
     }
     // Arrow's has an error where a date is out of range.
