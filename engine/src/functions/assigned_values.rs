@@ -66,10 +66,16 @@ fn plain_type(data_type: &DataType) -> &DataType {
 fn refuse(from: &DataType, to: &DataType) -> Result<()> {
     let refused =
         refused_date_cast(from, to).or_else(|| refused_cast(from, to)).or_else(|| refused_cast_of_parts(from, to));
-    match refused.or_else(|| structure_as_text(from, to)) {
+    match refused.or_else(|| ticks_as_number(from, to)).or_else(|| structure_as_text(from, to)) {
         Some(message) => Err(unfit(message)),
         None => Ok(()),
     }
+}
+
+/// Arrow's is in the unit of the duration, of which there are four.
+fn ticks_as_number(from: &DataType, to: &DataType) -> Option<String> {
+    let is_refused = matches!(from, DataType::Duration(_)) && to.is_numeric();
+    is_refused.then(|| format!("{} is not cast to {}; give its number of seconds", sql_name(from), sql_name(to)))
 }
 
 /// A column of JSON is one of text, and what a structure is as text is no JSON. So it is not taken for either.
@@ -87,8 +93,8 @@ fn is_list(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Array, Date32Array, DictionaryArray, Float64Array, Int8Array, Int64Array, ListArray, StringArray,
-        TimestampMicrosecondArray,
+        Array, Date32Array, DictionaryArray, DurationSecondArray, Float64Array, Int8Array, Int64Array, ListArray,
+        StringArray, TimestampMicrosecondArray,
     };
     use arrow::datatypes::{Int32Type, TimeUnit};
     use datafusion::logical_expr::col;
@@ -130,6 +136,7 @@ mod tests {
             (date(), DataType::Int64),
             (encoded, DataType::Int64),
             (instants, DataType::Float64),
+            (array(DurationSecondArray::from(vec![5])), DataType::Int64),
             (number(), DataType::Date32),
             (number(), item(DataType::Int64)),
             (number(), DataType::Binary),
