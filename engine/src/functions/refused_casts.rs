@@ -1,5 +1,5 @@
 //! Casts that Arrow does and SQL does not: days, ticks and bytes as the numbers that they are in memory, and one value as a list.
-//! Casts of a statement ([`crate::sql`]) and values that are written ([`super::assigned_values`]) are refused for the same reasons.
+//! Casts of a statement and values that are written ([`super::assigned_values`]) are refused for the same reasons.
 
 use arrow::datatypes::DataType;
 
