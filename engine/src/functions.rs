@@ -2,6 +2,7 @@
 //! those of DuckDB and PostgreSQL that it lacks.
 
 mod aggregates;
+mod assigned_values;
 mod bounded;
 mod bytes_beside_nulls;
 mod checked_integers;
@@ -35,6 +36,7 @@ mod number_text;
 mod numbers;
 mod ordered_lists;
 mod parsed_times;
+mod refused_casts;
 mod rounding;
 mod row_hash;
 mod structs;
@@ -60,6 +62,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 
 use querent_kql::graph;
 
+pub(crate) use assigned_values::{assigned, assigned_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
 pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
@@ -78,10 +81,11 @@ pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
+pub(crate) use refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
 pub(crate) use text_lists::{TEXT_TO_LIST, list_reader, list_reader_of, text_to_list};
-pub(crate) use text_parts::{REGEXP_REPLACEMENT, number_as_bytes, written_bytes};
+pub(crate) use text_parts::{REGEXP_REPLACEMENT, written_bytes};
 pub(crate) use time_text::{WITHOUT_OFFSET, without_offset};
 pub(crate) use uuids::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID, no_uuid, uuid_text, uuids as read_uuids};
 pub(crate) use value_conversions::{

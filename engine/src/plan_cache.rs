@@ -92,7 +92,7 @@ pub(crate) struct ReadyPlan {
     /// The analysed plan, which says what the query reads and gives.
     pub analysed: LogicalPlan,
     /// The same with the session's row limit, optimised; `None` where it has to be optimised each time.
-    pub optimized: Option<LogicalPlan>,
+    pub optimized: Option<Arc<LogicalPlan>>,
 }
 
 /// What the engine's plans take and how they were used, for the operator.

@@ -8,6 +8,7 @@ mod locations;
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::scalar::ScalarValue;
 use querent_catalog::{Principal, Role};
 
 use crate::error::{EngineError, Result};
@@ -41,9 +42,13 @@ pub struct AuthorizedPlan {
 
 /// What the optimizer makes of an authorised plan under a row limit.
 #[derive(Debug, Clone)]
-struct OptimizedPlan {
-    plan: Arc<LogicalPlan>,
-    pushed_rows: Option<u64>,
+pub(crate) struct OptimizedPlan {
+    /// The plan, with its parameters open.
+    pub(crate) open: Arc<LogicalPlan>,
+    /// Their values, which are put in when it is executed: a plan that only describes a query is not.
+    pub(crate) values: Vec<ScalarValue>,
+    /// The row limit that is in it.
+    pub(crate) pushed_rows: Option<u64>,
 }
 
 impl AuthorizedPlan {
@@ -89,9 +94,9 @@ impl AuthorizedPlan {
         self.text.as_deref()
     }
 
-    /// Returns the plan with what the optimizer makes of it where `pushed_rows` is the row limit that is put into it.
-    pub(crate) fn with_optimized(self, optimized: LogicalPlan, pushed_rows: Option<u64>) -> Self {
-        Self { optimized: Some(OptimizedPlan { plan: Arc::new(optimized), pushed_rows }), ..self }
+    /// Returns the plan with what the optimizer makes of it.
+    pub(crate) fn with_optimized(self, optimized: OptimizedPlan) -> Self {
+        Self { optimized: Some(optimized), ..self }
     }
 
     /// Returns the plan with what its rows are kept by.
@@ -109,9 +114,8 @@ impl AuthorizedPlan {
     }
 
     /// Returns the plan, and what the optimizer makes of it with the row limit `pushed_rows`, where that is known.
-    pub(crate) fn into_parts(self, pushed_rows: Option<u64>) -> (LogicalPlan, Option<Arc<LogicalPlan>>) {
-        let optimized = self.optimized.filter(|optimized| optimized.pushed_rows == pushed_rows);
-        (self.plan, optimized.map(|optimized| optimized.plan))
+    pub(crate) fn into_parts(self, pushed_rows: Option<u64>) -> (LogicalPlan, Option<OptimizedPlan>) {
+        (self.plan, self.optimized.filter(|optimized| optimized.pushed_rows == pushed_rows))
     }
 }
 

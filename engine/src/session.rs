@@ -387,7 +387,7 @@ impl Session {
     async fn begin_plan(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
         let result = plan.result();
-        let (plan, optimized) = plan.into_parts(self.pushed_rows());
+        let (plan, optimized) = self.with_its_optimized(plan);
         let memory = self.engine.runtime().query_memory(&self.limits);
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {

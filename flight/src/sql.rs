@@ -252,8 +252,9 @@ impl FlightService for FlightSql {
         if let Some(rows) = result_stream(&self.state, &caller.principal, &ticket) {
             return Ok(rows?.into_response());
         }
-        if let Some(statement) = flights::json_ticket(&ticket, caller.database()?.as_deref(), caller.language()?) {
-            return Ok(self.statements.fetch(&caller, Arc::new(statement?)).await?.into_response());
+        if flights::is_json_ticket(&ticket) {
+            let statement = flights::json_ticket(&ticket, caller.database()?.as_deref(), caller.language()?)?;
+            return Ok(self.statements.fetch(&caller, Arc::new(statement)).await?.into_response());
         }
         let stream = match decode_command(&ticket, "ticket")? {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {

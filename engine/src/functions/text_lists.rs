@@ -71,10 +71,15 @@ impl ScalarUDFImpl for TextToList {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [array] = arrays.as_slice() else { return Err(invalid("one text is cast to a list".into())) };
-        let texts = cast(array, &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect();
-        Ok(ColumnarValue::Array(lists(texts, &self.target, self.is_try)?))
+        Ok(ColumnarValue::Array(lists_of_texts(array, &self.target, self.is_try)?))
     }
+}
+
+/// Returns texts as lists of the type `target`. `is_try`: null where a text is none.
+pub(super) fn lists_of_texts(texts: &ArrayRef, target: &DataType, is_try: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect();
+    lists(texts, target, is_try)
 }
 
 /// Returns texts as values of a type, lists or what lists are of.

@@ -296,7 +296,7 @@ fn escaped_like(arrays: &[ArrayRef], rows: usize, ignores_case: bool, is_negated
 }
 
 /// Says why a number is not cast to bytes: Arrow's are those that it has in memory.
-pub(crate) fn number_as_bytes(number: &DataType) -> String {
+pub(super) fn number_as_bytes(number: &DataType) -> String {
     format!("{} is not cast to BLOB; write CAST(CAST(number AS VARCHAR) AS BLOB) for its digits", sql_name(number))
 }
 

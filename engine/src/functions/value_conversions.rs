@@ -145,7 +145,7 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
 }
 
 /// Returns parts of values as [`prepared`] does those by themselves.
-fn prepared_part(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {
+pub(super) fn prepared_part(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {
     let from = array.data_type();
     if is_shown(from, to) {
         let texts = texts(array, false).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;

@@ -24,7 +24,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::{converted, refuse_impossible_values};
+use crate::functions::{assigned_value, converted, refuse_impossible_values};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -334,9 +334,11 @@ fn in_columns<'a>(
         let mut matching = given.iter().filter(|name| same_name(name, column));
         let value = match (matching.next(), matching.next()) {
             (Some(name), None) => {
-                let column = Column::new(Some(ARRIVING), name);
-                let from = rows.schema().field_with_unqualified_name(name)?.data_type().clone();
-                converted(Expr::Column(column), &from, data_type, false)
+                let source = Column::new(Some(ARRIVING), name);
+                let from = rows.schema().field_with_unqualified_name(name)?.data_type();
+                assigned_value(Expr::Column(source), from, data_type).map_err(|error| EngineError::Plan {
+                    message: format!("column `{column}`: {}", EngineError::from(error)),
+                })?
             }
             (None, _) => match defaults.iter().find(|(name, _)| name == column) {
                 Some((_, default)) => default.clone(),

@@ -16,7 +16,7 @@ use super::planning::analysed;
 use crate::error::Result;
 use crate::limits::QueryUsage;
 use crate::plan_cache::{KnownPlan, PlanKey, PlanStore, ReadyPlan, ResultKey};
-use crate::policy::AuthorizedPlan;
+use crate::policy::{AuthorizedPlan, OptimizedPlan};
 use crate::sql::kept_plans::{compares_parameters_only, kept_traits, takes_values, with_values};
 use crate::sql::parameters::ParameterValues;
 use crate::sql::plan_notes::PlanNotes;
@@ -155,20 +155,30 @@ impl Session {
         Some(plan)
     }
 
-    /// Puts values into a plan that is ready for them.
+    /// Puts values into a plan that is ready for them; into what the optimizer made of it once it is executed.
     fn plan_with(&self, ready: &ReadyPlan, values: &[ScalarValue]) -> Result<AuthorizedPlan> {
         let plan = self.authorize(with_values(&ready.analysed, values, None)?)?;
         let Some(optimized) = &ready.optimized else { return Ok(plan) };
-        let optimized = match values.is_empty() {
-            true => optimized.clone(),
-            false => {
-                let filled = with_values(optimized, values, Some(&*self.engine.planning_state()))?;
-                // A search finds its index once its vector is there.
-                let has_vector = values.iter().any(|value| value.data_type().is_list());
-                if has_vector { with_indexed_searches(filled)?.data } else { filled }
-            }
-        };
-        Ok(plan.with_optimized(optimized, self.pushed_rows()))
+        let (open, values, pushed_rows) = (Arc::clone(optimized), values.to_vec(), self.pushed_rows());
+        Ok(plan.with_optimized(OptimizedPlan { open, values, pushed_rows }))
+    }
+
+    /// Takes a plan that is executed apart: itself, and what the optimizer makes of it with its values, where that is known.
+    pub(super) fn with_its_optimized(&self, plan: AuthorizedPlan) -> (LogicalPlan, Option<Arc<LogicalPlan>>) {
+        let (plan, optimized) = plan.into_parts(self.pushed_rows());
+        // A value that does not fit is found by the optimizer, in the plan itself.
+        (plan, optimized.and_then(|optimized| self.filled(optimized).ok()))
+    }
+
+    fn filled(&self, optimized: OptimizedPlan) -> PlanResult<Arc<LogicalPlan>> {
+        let OptimizedPlan { open, values, .. } = optimized;
+        if values.is_empty() {
+            return Ok(open);
+        }
+        let filled = with_values(&open, &values, Some(&*self.engine.planning_state()))?;
+        // A search finds its index once its vector is there.
+        let has_vector = values.iter().any(|value| value.data_type().is_list());
+        Ok(Arc::new(if has_vector { with_indexed_searches(filled)?.data } else { filled }))
     }
 
     /// Makes what is used in the place of a known plan from now on. `None` where parts of the plan depend on the values of its
@@ -183,7 +193,7 @@ impl Session {
         if !known.has_parameters {
             let plan = analysed(&state, known.open.clone(), parameters.clone())?;
             let optimized = match known.is_fixed {
-                true => self.optimized(&plan).ok(),
+                true => self.optimized(&plan).ok().map(Arc::new),
                 false => None,
             };
             return Ok(Some(ReadyPlan { analysed: plan, optimized }));
@@ -197,7 +207,7 @@ impl Session {
             return Ok(None);
         }
         let optimized = self.optimized(&open)?;
-        Ok(takes_values(&optimized).then_some(ReadyPlan { analysed: open, optimized: Some(optimized) }))
+        Ok(takes_values(&optimized).then_some(ReadyPlan { analysed: open, optimized: Some(Arc::new(optimized)) }))
     }
 
     /// Returns what the optimizer makes of an analysed plan, with the row limit in it.

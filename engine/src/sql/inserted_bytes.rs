@@ -8,7 +8,8 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Distinct, Expr, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Union};
 
-use super::value_casts::{is_bytes, with_bytes};
+use super::value_casts::with_bytes;
+use crate::functions::is_bytes;
 
 /// Returns a plan that inserts rows with such texts as bytes. Errors: `invalid_value`.
 pub(super) fn with_inserted_bytes(plan: LogicalPlan) -> Result<LogicalPlan> {

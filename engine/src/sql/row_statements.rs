@@ -20,9 +20,9 @@ use super::row_values::{STRUCT, query_of_rows, row_values};
 use super::shorthand::{call, number, plain, query_of, select_star, table_factor};
 use super::statement::StatementPlanner;
 use super::syntax::spelled_columns;
-use super::value_casts::is_bytes;
 use super::write_statement::{RowStatement, WriteStatement};
 use crate::error::{EngineError, Result};
+use crate::functions::is_bytes;
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
 use crate::type_names::sql_name;
 

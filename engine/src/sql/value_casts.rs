@@ -12,8 +12,8 @@ use super::list_casts::is_list;
 use super::number_types::as_double;
 use crate::error::EngineError;
 use crate::functions::{
-    converted, converts_otherwise, has_colons, is_decimal_text, normal_form, number_as_bytes, types_of_parts,
-    value_conversion, written_bytes,
+    converted, converts_otherwise, has_colons, is_bytes, is_decimal_text, normal_form, refused_cast,
+    refused_cast_of_parts, refused_date_cast, value_conversion, written_bytes,
 };
 use crate::type_names::sql_name;
 
@@ -27,11 +27,6 @@ pub(super) const ARROW_CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 pub(super) fn may_convert(target: &DataType) -> bool {
     let is_nested = is_list(target) || matches!(target, DataType::Struct(_) | DataType::Map(_, _));
     is_nested || target.is_numeric() || target.is_temporal() || *target == DataType::Boolean || is_bytes(target)
-}
-
-/// Returns whether a type is one of bytes.
-pub(super) fn is_bytes(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
 /// Returns the expression with a cast as SQL has it. Errors: `sql_plan_error` for a cast of a number to a date, a time or
@@ -59,8 +54,10 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     }
     let Ok(from) = value.get_type(schema) else { return Ok(Transformed::no(expr)) };
     // What the difference of two dates is made of is a TRY_CAST, which stays.
-    let as_number = if is_try { None } else { date_as_number(&from, target) };
-    if let Some(message) = as_number.or_else(|| refusal(&from, target)).or_else(|| refusal_of_parts(&from, target)) {
+    let as_number = if is_try { None } else { refused_date_cast(&from, target) };
+    if let Some(message) =
+        as_number.or_else(|| refused_cast(&from, target)).or_else(|| refused_cast_of_parts(&from, target))
+    {
         return Err(EngineError::Plan { message }.into());
     }
     // Arrow's has an error where a date is out of range.
@@ -119,51 +116,6 @@ fn vectors_of_lists(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Op
     let is_of_lists = matches!(from, DataType::List(_) | DataType::LargeList(_));
     let is_to_vectors = matches!(target, DataType::FixedSizeList(_, _));
     (is_of_lists && is_to_vectors).then(|| converted(value.clone(), &from, &target, call.name() != ARROW_CASTS[0]))
-}
-
-/// Returns why a cast of a date to a number is refused; `None` for any other.
-fn date_as_number(from: &DataType, target: &DataType) -> Option<String> {
-    let to = sql_name(target);
-    (matches!(from, DataType::Date32 | DataType::Date64) && target.is_numeric()).then(|| {
-        format!(
-            "DATE is not cast to {to}; write date_diff('day', DATE '1970-01-01', date), or \
-             CAST(strftime(date, '%Y%m%d') AS {to})"
-        )
-    })
-}
-
-/// Returns why a cast is refused by what is inside of lists, structs and maps; `None` for any other.
-fn refusal_of_parts(from: &DataType, target: &DataType) -> Option<String> {
-    types_of_parts(from, target).into_iter().find_map(|(from, target)| {
-        date_as_number(from, target).or_else(|| refusal(from, target)).or_else(|| refusal_of_parts(from, target))
-    })
-}
-
-/// Returns why a cast is refused that Arrow does and SQL does not; `None` for any other.
-fn refusal(from: &DataType, target: &DataType) -> Option<String> {
-    let is_plain = |found: &DataType| !found.is_nested() && !found.is_string() && !found.is_null();
-    match (from, target) {
-        // Arrow counts days since 1970, which is nobody's date: 20240131 would be one of the year 57385.
-        (from, DataType::Date32 | DataType::Date64) if from.is_integer() => Some(format!(
-            "{} is not cast to DATE; write date_from_days(days since 1970), or make_date(year, month, day)",
-            sql_name(from)
-        )),
-        // Arrow's is in the unit of the timestamp, of which there are four.
-        (DataType::Timestamp(_, _), target) if target.is_numeric() => Some(format!(
-            "{} is not cast to {}; write epoch(timestamp), epoch_ms(timestamp) or epoch_us(timestamp)",
-            sql_name(from),
-            sql_name(target)
-        )),
-        // Arrow's is in the unit of the time of day.
-        (DataType::Time32(_) | DataType::Time64(_), target) if target.is_numeric() => {
-            Some(format!("TIME is not cast to {}; write epoch(time)", sql_name(target)))
-        }
-        (from, target) if from.is_numeric() && is_bytes(target) => Some(number_as_bytes(from)),
-        (from, target) if (from.is_nested() && is_plain(target)) || (is_plain(from) && target.is_nested()) => {
-            Some(format!("{} is not cast to {}", sql_name(from), sql_name(target)))
-        }
-        _ => None,
-    }
 }
 
 /// Returns a literal text as it is read as a value of a type; `None` where the expression is none, or is so already.

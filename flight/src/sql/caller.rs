@@ -117,6 +117,17 @@ impl FlightCaller {
         Ok(self.own_session(state)?.in_database(database).await?)
     }
 
+    /// Returns the engine's session for a statement as the call sends it, in the database of its headers or of its session. That of
+    /// the session was looked up when it was chosen; where it is gone since, it has no tables, and `USE` chooses another one.
+    /// Errors: as [`FlightCaller::engine_session`].
+    pub(super) async fn current_session(&self, state: &AppState) -> Result<Session, ApiError> {
+        let chosen = self.session.as_ref().and_then(|session| session.options().schema);
+        match chosen.filter(|_| !self.names_database()) {
+            Some(chosen) => Ok(self.own_session(state)?.in_known_database(&chosen)),
+            None => self.engine_session(state, self.database()?.as_deref()).await,
+        }
+    }
+
     /// Returns the engine's session for a statement. Errors: as [`FlightCaller::engine_session`].
     pub(super) async fn session_of(&self, state: &AppState, statement: &StatementText) -> Result<Session, ApiError> {
         match statement.database.as_str() {
@@ -142,6 +153,10 @@ impl FlightCaller {
             session = session.with_fixed_database(format!("the header {header}"));
         }
         Ok(session)
+    }
+
+    fn names_database(&self) -> bool {
+        DATABASE_HEADERS.into_iter().any(|name| self.headers.contains_key(name))
     }
 
     fn header(&self, name: &str) -> Result<Option<String>, ApiError> {

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use querent_engine::QueryStream;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::caller::FlightCaller;
 use super::encode::{self, FlightStream};
@@ -205,6 +205,8 @@ struct Share {
 impl Drop for Share {
     fn drop(&mut self) {
         if !self.is_whole {
+            // Ended here: there may be no other endpoint that asks for its rows.
+            self.query.fail(left_early());
             self.query.left.cancel();
         }
     }
@@ -241,20 +243,23 @@ impl Statements {
             return Err(ApiError::internal("the endpoints of a query differ in their schema"));
         }
         self.tickets.spend_part(ticket)?;
-        Ok(encode::flight_stream(schema, share(query, running)))
+        // Made now, since a client may leave before its first batch is asked for.
+        let share = Share { query, is_whole: false };
+        Ok(encode::flight_stream(schema, shared_rows(share, running)))
     }
 }
 
-fn share(
-    query: Arc<SharedQuery>,
+fn shared_rows(
+    share: Share,
     running: RunningTicket,
 ) -> impl Stream<Item = Result<RecordBatch, Status>> + Send + 'static {
     async_stream::stream! {
-        let mut share = Share { query: Arc::clone(&query), is_whole: false };
+        let mut share = share;
         loop {
             let next = tokio::select! {
-                next = query.next() => next,
-                () = running.cancelled() => Some(Err(cancelled())),
+                next = share.query.next() => next,
+                // The other endpoints end with the same.
+                () = running.cancelled() => share.query.fail(cancelled()).or_else(|| Some(Err(cancelled()))),
             };
             match next {
                 Some(Ok(batch)) => yield Ok(batch),
@@ -269,7 +274,9 @@ fn share(
     }
 }
 
+/// Nobody cancelled this call: pyarrow takes CANCELLED for an interrupt of its own process, and drops the message.
 fn left_early() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "another endpoint of this query was left before its end")
         .with_hint("fetch all endpoints to their ends: run the statement again")
+        .with_grpc_code(Code::Aborted)
 }

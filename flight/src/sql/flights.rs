@@ -106,28 +106,31 @@ struct JsonTicket {
     kind: Option<String>,
 }
 
-/// Returns the query of a ticket in JSON, `{"database","query","language"}`, or `None` for any other ticket.
+/// Whether a ticket is one in JSON: [`json_ticket`].
+pub(super) fn is_json_ticket(ticket: &Bytes) -> bool {
+    ticket.first() == Some(&b'{')
+}
+
+/// Returns the query of a ticket in JSON, `{"database","query","language"}`.
 /// What it leaves open is as the caller's headers and session have it. Errors: `bad_request`.
 pub(super) fn json_ticket(
     ticket: &Bytes,
     database: Option<&str>,
     language: QueryLanguage,
-) -> Option<Result<StatementText, ApiError>> {
-    (ticket.first() == Some(&b'{')).then(|| {
-        let bad = |message: String| {
-            ApiError::new(ErrorCode::BadRequest, message)
-                .with_hint("a ticket in JSON is {\"database\": ..., \"query\": ..., \"language\": \"sql\" or \"kql\"}")
-        };
-        let ticket: JsonTicket =
-            serde_json::from_slice(ticket).map_err(|error| bad(format!("the ticket is not a query: {error}")))?;
-        if let Some(kind) = ticket.kind.filter(|kind| kind != "query") {
-            return Err(bad(format!("tickets of kind `{kind}` are not served")));
-        }
-        let language = match ticket.language {
-            None => language,
-            Some(name) => QueryLanguage::from_name(&name).ok_or_else(|| bad(format!("unknown language `{name}`")))?,
-        };
-        let database = ticket.database.as_deref().or(database).unwrap_or_default();
-        Ok(StatementText::new(ticket.query, database, language))
-    })
+) -> Result<StatementText, ApiError> {
+    let bad = |message: String| {
+        ApiError::new(ErrorCode::BadRequest, message)
+            .with_hint("a ticket in JSON is {\"database\": ..., \"query\": ..., \"language\": \"sql\" or \"kql\"}")
+    };
+    let ticket: JsonTicket =
+        serde_json::from_slice(ticket).map_err(|error| bad(format!("the ticket is not a query: {error}")))?;
+    if let Some(kind) = ticket.kind.filter(|kind| kind != "query") {
+        return Err(bad(format!("tickets of kind `{kind}` are not served")));
+    }
+    let language = match ticket.language {
+        None => language,
+        Some(name) => QueryLanguage::from_name(&name).ok_or_else(|| bad(format!("unknown language `{name}`")))?,
+    };
+    let database = ticket.database.as_deref().or(database).unwrap_or_default();
+    Ok(StatementText::new(ticket.query, database, language))
 }

@@ -74,6 +74,7 @@ impl Statements {
         let handle = self.tickets.open_handle(handle, &caller.principal)?;
         let statement = self.tickets.prepared(&handle)?;
         let statement = match rows.parameters().await? {
+            Some(_) if statement.is_kql => return Err(values_of_kql()),
             Some(values) => statement.with_parameters(&values)?,
             None => statement.without_parameters(),
         };
@@ -90,6 +91,7 @@ impl Statements {
     ) -> Result<Option<u64>, ApiError> {
         let statement = self.prepared(caller, handle)?;
         match rows.parameters().await? {
+            Some(_) if statement.is_kql => Err(values_of_kql()),
             Some(values) => self.update_with_rows(caller, &statement, &values).await,
             None => self.update(caller, statement).await,
         }
@@ -106,6 +108,12 @@ impl Statements {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What a query in KQL declares with `declare query_parameters` has names, types and defaults of its own, and would be passed over.
+fn values_of_kql() -> ApiError {
+    ApiError::new(ErrorCode::BadRequest, "a statement in KQL takes no values")
+        .with_hint("write them in its text, as in `let n = 5; ...`, or send them with the query to Kusto's REST routes")
 }
 
 /// ADBC's clients take UNIMPLEMENTED for a server that prepares nothing: they go on without, and what they then say of the values

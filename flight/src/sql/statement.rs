@@ -76,7 +76,7 @@ impl Statements {
 
     /// Returns a statement as its caller sent it: its text in the language and the database of the call.
     pub(super) async fn statement(&self, caller: &FlightCaller, text: String) -> Result<StatementText, ApiError> {
-        let session = caller.engine_session(&self.state, caller.database()?.as_deref()).await?;
+        let session = caller.current_session(&self.state).await?;
         Ok(StatementText::in_session(text, &session, caller.language()?))
     }
 
@@ -327,9 +327,6 @@ impl Statements {
     }
 
     async fn rows_at_once(&self, caller: &FlightCaller, statement: &StatementText) -> Result<usize, ApiError> {
-        if statement.is_kql {
-            return Ok(usize::MAX);
-        }
         let session = caller.session_of(&self.state, statement).await?;
         // What cannot be described without its values is refused with several rows of them, if it is one.
         let described = session.describe_sql(&statement.text).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use arrow_flight::{FlightInfo, Ticket};
-use querent_tests::{TestServer, TestSettings};
+use querent_tests::{TestServer, TestSettings, wait_until};
 use tonic::Code;
 
 use super::{ENDLESS, Raw, decode, refused};
@@ -83,8 +83,25 @@ async fn one_that_is_left_early_fails_the_others() {
     assert!(begun.message().await.unwrap().is_some());
     drop(begun);
     let status = raw.fetch(tickets[1].clone()).await.unwrap_err();
-    assert_eq!(status.code(), Code::Cancelled);
+    assert_eq!(status.code(), Code::Aborted, "CANCELLED is an interrupt of pyarrow's own process");
     assert!(status.message().contains("another endpoint"), "{status}");
+}
+
+/// Nobody is left who would ask for its rows, and find that it failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_whose_endpoints_are_all_left_is_over() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let (mut raw, mut other) = (Raw::connect(&server).await.header(ENDPOINTS, "2"), Raw::connect(&server).await);
+    let listed = "SELECT count(*) FROM system.queries WHERE statement LIKE 'select sum(a.value%'";
+    let mut begun = Vec::new();
+    for ticket in tickets(&raw.plan(ENDLESS).await.unwrap()) {
+        let mut messages = raw.client.do_get(raw.request(ticket)).await.unwrap().into_inner();
+        assert!(messages.message().await.unwrap().is_some(), "the schema");
+        begun.push(messages);
+    }
+    assert_eq!(other.number(listed).await, 1);
+    drop(begun);
+    wait_until("the query ends", async || other.number(listed).await == 0).await;
 }
 
 #[tokio::test]

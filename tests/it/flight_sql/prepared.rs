@@ -571,3 +571,15 @@ async fn long_statements_travel_once() {
     assert!(prepared.handle.len() < 100_000);
     assert_eq!(raw.numbers_of(&prepared.handle).await.unwrap(), [9_000_000]);
 }
+
+#[tokio::test]
+async fn values_for_a_query_in_kql_are_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await.header("x-querent-language", "kql");
+    let handle = raw.prepare("declare query_parameters(n: long = 1); print a = n").await.unwrap().handle;
+    let bound = refused(raw.bind(&handle, row(vec![numbers(&[5])])).await);
+    let updated = refused(raw.updated(&update(&handle), &[row(vec![numbers(&[5])])]).await);
+    assert_eq!((bound.0, bound.1.as_str()), (Code::InvalidArgument, "bad_request"));
+    assert_eq!(updated, bound);
+    assert_eq!(raw.numbers_of(&handle).await.unwrap(), [1]);
+}

@@ -255,6 +255,30 @@ async fn temporary_tables_are_the_sessions_own() {
     assert_eq!(http.json()["error"]["code"], "unsupported", "an HTTP request has no session");
 }
 
+/// As in DuckDB and PostgreSQL, where only what is looked for in it is missing.
+#[tokio::test]
+async fn a_database_that_is_dropped_ends_no_session() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let (mut raw, mut other) = (Raw::connect(&server).await, Raw::connect(&server).await);
+    other.rows("create table kept as select cast(7 as bigint) as a").await.unwrap();
+    for chosen in ["statement", "option"] {
+        other.rows("create schema gone").await.unwrap();
+        match chosen {
+            "statement" => drop(raw.rows("use gone").await.unwrap()),
+            _ => drop(raw.set(&[("schema", text("gone"))]).await.unwrap()),
+        }
+        raw.rows("create table t (a int)").await.unwrap();
+        other.rows("drop schema gone cascade").await.unwrap();
+        assert_eq!(raw.number("select cast(1 as bigint)").await, 1, "{chosen}");
+        assert_eq!(raw.number("select a from \"default\".kept").await, 7, "{chosen}");
+        for missed in ["select * from t", "create table t (a int)"] {
+            assert_eq!(refused(raw.rows(missed).await).1, "database_not_found", "{chosen}");
+        }
+        raw.rows("use \"default\"").await.unwrap();
+        assert_eq!(raw.number("select a from kept").await, 7, "{chosen}");
+    }
+}
+
 #[tokio::test]
 async fn statements_set_what_later_ones_find() {
     let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,writer-tok:write")).await;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{
-    ArrayRef, Decimal32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float64Array, Int32Array,
-    Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
+    ArrayRef, Date32Array, Decimal32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float64Array,
+    Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type};
@@ -259,6 +260,44 @@ async fn values_that_are_sent_are_converted_as_by_casts() {
     raw.rows("create table h (at time)").await.unwrap();
     let number = RecordBatch::try_from_iter([("at", Arc::new(Int64Array::from(vec![5])) as ArrayRef)]).unwrap();
     assert!(raw.updated(&into(APPEND, "h"), &[number]).await.is_err(), "a number is no time of the day");
+}
+
+/// Whether they are sent or bound: a date would be a number of days, and a number a list of one.
+#[tokio::test]
+async fn values_that_no_cast_makes_are_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table w (t varchar, n bigint, d date, l int[])").await.unwrap();
+    let instants: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![1_577_934_245_000_000]));
+    let dates: ArrayRef = Arc::new(Date32Array::from(vec![18_262]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![5]));
+    let large: ArrayRef = Arc::new(Float64Array::from(vec![1e20]));
+    let lists: ArrayRef = Arc::new(StringArray::from(vec!["[1, 2]"]));
+    for (column, values, expected) in [
+        ("t", &instants, Some("t = '2020-01-02 03:04:05'")),
+        ("t", &large, Some("t = '1e+20'")),
+        ("l", &lists, Some("l[2] = 2")),
+        ("n", &dates, None),
+        ("n", &instants, None),
+        ("d", &numbers, None),
+        ("l", &numbers, None),
+    ] {
+        let sent = RecordBatch::try_from_iter([(column, Arc::clone(values))]).unwrap();
+        let insert = raw.prepare(&format!("insert into w ({column}) values (?)")).await.unwrap().handle;
+        let insert = CommandPreparedStatementUpdate { prepared_statement_handle: insert };
+        let ingested = raw.updated(&into(APPEND, "w"), std::slice::from_ref(&sent)).await;
+        for written in [ingested, raw.updated(&insert, &[sent]).await] {
+            match (written, expected) {
+                (Ok(rows), Some(_)) => assert_eq!(rows, 1),
+                (Err(error), None) => assert!(error.message().contains("is not cast to"), "{column}: {error}"),
+                (written, _) => panic!("{column}: {written:?}"),
+            }
+        }
+        if let Some(expected) = expected {
+            assert_eq!(raw.number(&format!("select count(*) from w where {expected}")).await, 2, "{expected}");
+        }
+    }
+    assert_eq!(raw.number("select count(*) from w").await, 6);
 }
 
 /// Data frames have columns of which no value says a type.

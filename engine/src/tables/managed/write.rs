@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::compute::{CastOptions, cast_with_options, concat_batches};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
@@ -28,7 +28,7 @@ use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::row_groups::{ROW_GROUP_ROWS, RowGroupWriter};
 use crate::error::{EngineError, Result, full_disk_in};
-use crate::functions::{prepared_for_cast, read_uuids, refuse_long_decimals};
+use crate::functions::{assigned, read_uuids, refuse_long_decimals};
 use crate::limits::batch_bytes;
 
 /// Past this size a file is closed and the next one begun.
@@ -474,13 +474,7 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         return Err(EngineError::InvalidValue { message: format!("column `{}` may not be null", field.name()) });
     }
     let invalid = |error: String| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) };
-    let strict = CastOptions { safe: false, ..Default::default() };
-    let column = match column.data_type() == field.data_type() {
-        true => Arc::clone(column),
-        false => prepared_for_cast(column, field.data_type(), false)
-            .and_then(|column| cast_with_options(&column, field.data_type(), &strict))
-            .map_err(|error| invalid(EngineError::from(error).to_string()))?,
-    };
+    let column = assigned(column, field.data_type()).map_err(|error| invalid(EngineError::from(error).to_string()))?;
     refuse_long_decimals(&column)?;
     match holds_uuids(field) {
         true => read_uuids(&column, false).map_err(|error| invalid(EngineError::from(error).to_string())),
