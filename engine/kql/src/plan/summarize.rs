@@ -289,7 +289,7 @@ impl<'a> Binder<'a> {
             outputs.push((name.clone(), self.convert(literal, key.kql_type, others.span)?));
             let aggregates = std::slice::from_ref(&level.by.expr);
             let assigned = self.aggregated(&rest, aggregates, &[], &collected, environment)?;
-            outputs.extend(assigned.into_iter().take(1).map(|aggregate| (aggregate_name, aggregate.value)));
+            outputs.extend(assigned.into_iter().next().map(|aggregate| (aggregate_name, aggregate.value)));
         }
         let count = self.field("count");
         let mut aggregates = collected.into_inner();
