@@ -100,7 +100,7 @@ async fn planted_mistakes_of_answers_are_caught() {
                 text: text_of(line, kind),
             })
             .collect();
-        let server = started(&statements(&lines, half), &answers).await;
+        let server = started(&statements(of_half(&lines, half)), &answers).await;
         let mut half_told = Told::default();
         for ((line, kind), answer) in texts.iter().zip(&answers) {
             let (_, found) = ask(&server, &answer.question).await;
