@@ -22,7 +22,7 @@ export function AskView() {
   const wanted = parts[0] === "run" ? parts[1] : undefined;
   const isReplayed = params.has("replay");
   const place = useRef<HTMLDivElement>(null);
-  const lastTop = useRef(0);
+  const lastSeen = useRef<{ box: HTMLElement | null; top: number; height: number }>({ box: null, top: 0, height: 0 });
   const isFollowing = useRef(true);
   useEffect(() => {
     if (wanted !== undefined && (isReplayed || !thread.value.some((run) => run.id === wanted))) void openRun(wanted, isReplayed);
@@ -39,9 +39,12 @@ export function AskView() {
     if (last?.outcome === "running" && isFollowing.current && place.current) showEnd(place.current);
   }, [last]);
   const scrolled = ({ currentTarget: box }: { currentTarget: HTMLElement }) => {
+    const before = lastSeen.current;
+    lastSeen.current = { box, top: box.scrollTop, height: box.scrollHeight };
+    // What has become less high scrolls up by itself.
+    const isScrolledUp = before.box === box && box.scrollTop < before.top && box.scrollHeight >= before.height;
     if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END) isFollowing.current = true;
-    else if (box.scrollTop < lastTop.current) isFollowing.current = false;
-    lastTop.current = box.scrollTop;
+    else if (isScrolledUp) isFollowing.current = false;
   };
 
   return (
@@ -65,13 +68,16 @@ export function AskView() {
 /** Pixels above the end of a conversation from which it is followed. */
 const NEAR_END = 40;
 
-/** Scrolls down to the end, but not past the beginning of the last run's answer: its proofs stand below it. */
+/** Pixels of what stands below the words of an answer that are shown with them. */
+const BELOW = 24;
+
+/** Scrolls down to the end of the last run's answer, whose proofs stand below it; where it has none yet, to the end. */
 function showEnd(thread: HTMLElement): void {
   // Where there is little height, what is around it scrolls.
   const box = thread.scrollHeight > thread.clientHeight ? thread : thread.parentElement!;
-  const answer = [...box.querySelectorAll(".run")].at(-1)?.querySelector(".answer");
-  const beginning = answer ? answer.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop : Infinity;
-  box.scrollTop = Math.max(box.scrollTop, Math.min(box.scrollHeight - box.clientHeight, beginning));
+  const text = [...box.querySelectorAll(".run")].at(-1)?.querySelector(".answer-text");
+  const end = text ? text.getBoundingClientRect().bottom - box.getBoundingClientRect().top + box.scrollTop + BELOW : Infinity;
+  box.scrollTop = Math.max(box.scrollTop, Math.min(box.scrollHeight, end) - box.clientHeight);
 }
 
 function Welcome() {
