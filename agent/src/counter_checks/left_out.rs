@@ -121,11 +121,14 @@ async fn uncounted(
     Some(Finding::new(CheckKind::Nulls, message))
 }
 
-/// Whether two words are the same, or begin so that they are of one family: also `stud` and `student`.
+/// Whether two words are the same, or begin so that they are of one family: also `stud` and `student`, but not `ride` and `rider`.
 pub(super) fn is_of_family(one: &str, other: &str) -> bool {
     const SHARED: usize = 5;
     const SHORTEST: usize = 4;
-    let is_short_for = |short: &str, long: &str| short.chars().count() >= SHORTEST && long.starts_with(short);
+    const DOERS: [&str; 3] = ["r", "er", "or"];
+    let is_short_for = |short: &str, long: &str| {
+        short.chars().count() >= SHORTEST && long.strip_prefix(short).is_some_and(|rest| !DOERS.contains(&rest))
+    };
     is_short_for(one, other)
         || is_short_for(other, one)
         || one == other

@@ -164,15 +164,13 @@ fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>>
                 number.retain(|character| character != '_');
                 after_number = Some(number.clone());
             }
-            Token::HexStringLiteral(digits) => {
-                // `X'1f'` is bytes and `0x1f` a number; their tokens are the same.
-                if characters.at(token.span.start) == Some('0') {
-                    let digits: String = digits.chars().filter(|character| *character != '_').collect();
-                    let value = u64::from_str_radix(&digits, 16).map_err(|_| EngineError::Plan {
-                        message: format!("`0x{digits}` is larger than an integer of 64 bits"),
-                    })?;
-                    token.token = Token::Number(value.to_string(), false);
-                }
+            // `X'1f'` is bytes and `0x1f` a number; their tokens are the same.
+            Token::HexStringLiteral(digits) if characters.at(token.span.start) == Some('0') => {
+                let digits: String = digits.chars().filter(|character| *character != '_').collect();
+                let value = u64::from_str_radix(&digits, 16).map_err(|_| EngineError::Plan {
+                    message: format!("`0x{digits}` is larger than an integer of 64 bits"),
+                })?;
+                token.token = Token::Number(value.to_string(), false);
             }
             _ => {}
         }
