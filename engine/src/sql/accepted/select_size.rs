@@ -93,7 +93,7 @@ impl SelectSizes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check_accepted;
+    use crate::sql::accepted::check_accepted;
     use crate::sql::parse::parse_statement;
 
     fn is_refused(text: &str) -> bool {
