@@ -129,7 +129,7 @@ async fn long_statements_are_planned_in_time() {
         format!("WITH a0 AS (SELECT 1 AS x), {} SELECT x['a']['b'] FROM a{levels}", parts.join(", "))
     };
     assert_eq!(rows(&session, &doubled(2)).await.unwrap(), [["1"]]);
-    let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &doubled(40))).await.unwrap();
+    let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &doubled(18))).await.unwrap();
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("has too many parts"), "{error}");
     engine.close().await.unwrap();

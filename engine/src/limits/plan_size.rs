@@ -137,22 +137,15 @@ fn check_types(plan: &LogicalPlan) -> Result<(), EngineError> {
     let mut columns = plan.schema().fields().iter();
     match columns.find(|column| take_type(column.data_type(), MAX_TYPE_DEPTH, &mut left).is_none()) {
         None => Ok(()),
-        Some(column) => Err(too_many_parts(column.name())),
+        Some(column) => {
+            let message = format!(
+                "the type of column `{}` has too many parts: those of all columns of a query are {MAX_TYPE_PARTS} at most, and \
+                 {MAX_TYPE_DEPTH} within each other",
+                column.name()
+            );
+            Err(EngineError::Plan { message })
+        }
     }
-}
-
-/// Refuses a type that is too large, of the column of a name.
-pub(crate) fn check_type_size(name: &str, data_type: &DataType) -> Result<(), EngineError> {
-    let mut left = MAX_TYPE_PARTS;
-    take_type(data_type, MAX_TYPE_DEPTH, &mut left).ok_or_else(|| too_many_parts(name))
-}
-
-fn too_many_parts(column: &str) -> EngineError {
-    let message = format!(
-        "the type of column `{column}` has too many parts: those of all columns of a query are {MAX_TYPE_PARTS} at most, and \
-         {MAX_TYPE_DEPTH} within each other"
-    );
-    EngineError::Plan { message }
 }
 
 /// Takes the parts of a type off those that are left; `None` where these are too few, or the type is deeper than `depth`.
