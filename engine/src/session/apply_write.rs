@@ -312,8 +312,7 @@ async fn create_table(
     Ok(written.unwrap_or_default())
 }
 
-/// Errors: `invalid_value` where the query has a row, in which a column is null.
-/// Refuses where a query finds rows in which one of the columns is null.
+/// Errors: `invalid_value` where the query has a row, in which one of the columns is null.
 async fn require_none(session: &Session, columns: &[&str], nulls: &LogicalPlan, interrupt: &Interrupt) -> Result<()> {
     let mut rows = session.execute_query(nulls, interrupt).await?;
     while let Some(batch) = rows.next().await {

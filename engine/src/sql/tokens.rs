@@ -178,6 +178,17 @@ fn numbers(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>>
     Ok(std::mem::take(tokens))
 }
 
+/// Leaves out the tokens at some places, which are in order.
+fn leave_out(tokens: &mut Vec<TokenWithSpan>, places: Vec<usize>) {
+    let mut places = places.into_iter().peekable();
+    let mut at = 0;
+    tokens.retain(|_| {
+        let is_left_out = places.next_if_eq(&at).is_some();
+        at += 1;
+        !is_left_out
+    });
+}
+
 /// The characters of a text, by places that are asked for in order.
 struct OrderedCharacters<'t> {
     rest: Chars<'t>,

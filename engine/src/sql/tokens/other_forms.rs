@@ -4,8 +4,8 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::is_word;
 use super::typed_texts::{nulls_behind_calls, typed_texts};
+use super::{is_word, leave_out};
 use crate::error::{EngineError, OWN_FUNCTION, Result};
 use crate::sql::marks;
 
@@ -403,13 +403,7 @@ fn without_default_exclusion(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<Token
             at += 1;
         }
     }
-    let mut left_out = left_out.into_iter().peekable();
-    let mut place = 0;
-    tokens.retain(|_| {
-        let is_left_out = left_out.next_if_eq(&place).is_some();
-        place += 1;
-        !is_left_out
-    });
+    leave_out(&mut tokens, left_out);
     Ok(tokens)
 }
 

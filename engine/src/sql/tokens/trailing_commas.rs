@@ -4,6 +4,8 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::leave_out;
+
 /// Leaves them out.
 pub(super) fn trailing_commas(tokens: &mut Vec<TokenWithSpan>) {
     let mut left_out: Vec<usize> = Vec::new();
@@ -33,13 +35,7 @@ pub(super) fn trailing_commas(tokens: &mut Vec<TokenWithSpan>) {
             _ => {}
         }
     }
-    let mut left_out = left_out.into_iter().peekable();
-    let mut place = 0;
-    tokens.retain(|_| {
-        let is_left_out = left_out.next_if_eq(&place).is_some();
-        place += 1;
-        !is_left_out
-    });
+    leave_out(tokens, left_out);
 }
 
 /// Whether a word begins the clause behind a list.
