@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::announced::{AnnouncedOperation, ChangeDirection, direction_in};
 use super::rows::TokenPlace;
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says};
 use super::{CellReference, ProofOrigin, ProofRows, number_of};
 
 /// Cells of which pairs are tried, and those of several results.
@@ -215,7 +215,7 @@ pub(super) fn typical_origin(result: &ProofRows, number: &WrittenNumber, before:
     // `The highest average delay is 15.8` is of one row.
     let is_of_one = words.split(' ').any(|word| word == "most" || word.ends_with("est"));
     let is_linked = LINKS.contains(&last_words(before, 1).as_str()) && !is_of_one;
-    let says = |names: &[&str]| names.iter().any(|name| find_word(&words, name).is_some());
+    let says = |names: &[&str]| says(&words, names);
     let is_computed = |names: &[&str]| {
         let said = format!("{} {}", result.query_text, result.columns.join(" ")).to_lowercase();
         names.iter().any(|name| said.contains(name))

@@ -3,7 +3,7 @@
 
 use super::numbers::scale_of;
 use super::ranks::measured_columns;
-use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, tokens_in};
+use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::{ProofOrigin, ProofRows, number_of};
 
 /// Rows that are counted.
@@ -207,7 +207,7 @@ pub(super) fn widened(number: WrittenNumber, text: &str, start: usize) -> Writte
 fn denies(sentence: &str) -> bool {
     let bounds = ["no more than", "no less than", "no fewer than"];
     let plain = bounds.iter().fold(sentence.to_lowercase(), |plain, phrase| plain.replace(phrase, ""));
-    ["none", "no", "never", "neither", "nobody"].iter().any(|word| find_word(&plain, word).is_some())
+    says(&plain, &["none", "no", "never", "neither", "nobody"])
 }
 
 /// Words for the time over which something is: `over five years` bounds nothing.
@@ -277,7 +277,7 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
         (NumberBound::Below, ["negative", "negativ", "négatif", "negativo", "negativa", "negatief"]),
         (NumberBound::Above, ["positive", "positiv", "positif", "positivo", "positiva", "positief"]),
     ] {
-        if words.iter().any(|word| find_word(sentence, word).is_some()) {
+        if says(sentence, &words) {
             found.push(BoundedNumber { bound, number: zero });
         }
     }
@@ -293,8 +293,8 @@ pub(super) fn bound_origin(
     sentence: &str,
 ) -> Option<ProofOrigin> {
     let denies = denies(sentence);
-    let is_of_every_row = ["every", "each"].iter().any(|word| find_word(sentence, word).is_some())
-        || (is_of_all(sentence) && aggregate_in(sentence).is_none());
+    let is_of_every_row =
+        says(sentence, &["every", "each"]) || (is_of_all(sentence) && aggregate_in(sentence).is_none());
     let rows: Vec<usize> = match named.is_empty() {
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
@@ -371,7 +371,7 @@ enum BoundedAggregate {
 
 /// Returns what of all rows a sentence says a bound of: `the total is more than 8 million`.
 fn aggregate_in(sentence: &str) -> Option<BoundedAggregate> {
-    let says = |words: &[&str]| words.iter().any(|word| find_word(sentence, word).is_some());
+    let says = |words: &[&str]| says(sentence, words);
     if says(&["average", "mean", "durchschnitt", "moyenne", "promedio", "gemiddelde"]) {
         return Some(BoundedAggregate::Mean);
     }

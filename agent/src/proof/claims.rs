@@ -10,7 +10,9 @@ use super::foreign_numbers::without_added_part;
 use super::ranks::measured_columns;
 use super::rates::rate_origin;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, tokens_in};
+use super::tokens::{
+    ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, says, tokens_in,
+};
 use super::{CellReference, ProofOrigin, number_of};
 
 /// Rows that are looked at.
@@ -91,7 +93,7 @@ pub(super) fn out_of_origin(result: &ProofRows, token: &TextToken, place: TokenP
     let (wanted, tolerance) = (100.0 * part / whole, 50.0 / whole);
     let fits = |share: f64| (share - wanted).abs() < tolerance;
     let rows = result.named_rows(place);
-    let is_rest = ["not", "never", "no", "without"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let is_rest = says(place.sentence, &["not", "never", "no", "without"]);
     let is_of = |row: usize| rows.is_empty() || rows.contains(&row);
     for (row, column, cell) in result.cells().filter(|(row, _, _)| is_of(*row)).take(MAX_ROWS) {
         let Some(value) = number_of(cell) else { continue };
@@ -130,7 +132,7 @@ pub(super) fn out_of_origin(result: &ProofRows, token: &TextToken, place: TokenP
 /// Returns what proves the second number of a score, `52 to 41`: a cell of the column that the first is of.
 pub(super) fn score_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let (first, second) = neighbours(place.sentence, &shifted(token, place.offset), &VERSUS)?;
-    let is_range = ["from", "between"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let is_range = says(place.sentence, &["from", "between"]);
     let TextTokenKind::Number(number) = &token.kind else { return None };
     if is_range || number.value != second {
         return None;
@@ -148,7 +150,7 @@ pub(super) fn score_origin(result: &ProofRows, token: &TextToken, place: TokenPl
 pub(super) fn range_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     const RANGES: [&str; 7] = ["range", "ranges", "ranged", "ranging", "vary", "varies", "varied"];
     const OF_SOME: [&str; 8] = ["top", "bottom", "first", "last", "other", "others", "most", "except"];
-    let says = |words: &[&str]| words.iter().any(|word| find_word(place.clause, word).is_some());
+    let says = |words: &[&str]| says(place.clause, words);
     let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
     if !is_whole
         || !place.clause.contains(" to ")
@@ -417,7 +419,7 @@ fn sum_of_named(
     let is_of_all = is_part || ["the", "all", "these", "of"].contains(&before.as_str());
     let named = result.labelled(place.sentence);
     let names_all = result.names_every_row(place.sentence);
-    let is_each = ["each", "both", "respectively"].iter().any(|word| find_word(place.sentence, word).is_some());
+    let is_each = says(place.sentence, &["each", "both", "respectively"]);
     let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
     // `July was 19.7 degrees warmer than January` is no sum.
     let compares = find_word(place.sentence, "than").is_some();

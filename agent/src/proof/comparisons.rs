@@ -11,7 +11,7 @@ use super::number_of;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
 use super::tokens::{
-    ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, find_word, is_name, last_words, tokens_in,
+    ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, find_word, is_name, last_words, says, tokens_in,
 };
 
 /// Rows that are compared.
@@ -36,14 +36,14 @@ pub(super) fn wrong_rows(result: &ProofRows, sentence: &str) -> Vec<usize> {
 
 /// Returns the rows that a sentence compares otherwise than they are.
 fn wrongly_compared(result: &ProofRows, sentence: &str) -> Vec<usize> {
-    let denies = ["not", "never", "neither", "no"].iter().any(|word| find_word(sentence, word).is_some());
+    let denies = says(sentence, &["not", "never", "neither", "no"]);
     if denies || sentence.contains("n't") {
         return Vec::new();
     }
     let named = result.labels_in_order(sentence);
     let columns = measured_columns(result, sentence);
     let value = |row: usize, column: usize| number_of(result.rows.get(row)?.get(column)?);
-    let is_tie = ["tied", "tie for", "are equal"].iter().any(|word| find_word(sentence, word).is_some());
+    let is_tie = says(sentence, &["tied", "tie for", "are equal"]);
     if is_tie && named.len() > 1 {
         let is_so = |column: &usize| {
             let values: Vec<Option<f64>> = named.iter().map(|(row, _)| value(*row, *column)).collect();
@@ -157,7 +157,6 @@ fn wrongly_without(result: &ProofRows, sentence: &str) -> Vec<usize> {
             None => matches!(value, Value::Null | Value::Bool(false)),
         })
     };
-    let says = |clause: &str, words: &[&str]| words.iter().any(|word| find_word(clause, word).is_some());
     let denied = clauses(sentence).into_iter().filter_map(|(clause, _)| {
         if !says(clause, &NONE) || says(clause, &OF_OTHERS) {
             return None;
@@ -181,7 +180,7 @@ fn wrongly_true(result: &ProofRows, sentence: &str) -> Vec<usize> {
         let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
         let name = name.strip_prefix("is_").or_else(|| name.strip_prefix("has_")).unwrap_or(&name).replace('_', " ");
         for (clause, _) in clauses(sentence) {
-            let is_denied = DENIED.iter().any(|word| find_word(clause, word).is_some()) || clause.contains("n't");
+            let is_denied = says(clause, &DENIED) || clause.contains("n't");
             if is_denied || clause.contains('|') || find_word(clause, &name).is_none() {
                 continue;
             }
@@ -205,7 +204,7 @@ fn wrong_order(
         matches!(token.kind, TextTokenKind::Number(_) | TextTokenKind::Factor(_) | TextTokenKind::Rank(_))
     });
     let between = sentence.get(first_end..second_end)?;
-    let says = |words: &[&str]| words.iter().any(|word| find_word(between, word).is_some());
+    let says = |words: &[&str]| says(between, words);
     let is_more = match (says(&MORE), says(&LESS)) {
         (true, false) => true,
         (false, true) => false,
@@ -249,7 +248,7 @@ pub(super) fn wrong_texts(result: &ProofRows, sentence: &str) -> Vec<NamePlace> 
             ([], [row]) => (*row, sentence),
             _ => continue,
         };
-        if OTHERWISE.iter().any(|word| find_word(clause, word).is_some()) || clause.contains("n't") {
+        if says(clause, &OTHERWISE) || clause.contains("n't") {
             continue;
         }
         for column in columns.iter().copied().filter(|column| *column != key) {

@@ -9,7 +9,7 @@ use super::derived::is_unit_called;
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
 use super::rows::ProofRows;
-use super::tokens::{TextToken, TextTokenKind, day_of, find_word, last_words, tokens_in};
+use super::tokens::{TextToken, TextTokenKind, day_of, find_word, last_words, says, tokens_in};
 
 /// Rows that are compared.
 const MAX_ROWS: usize = 500;
@@ -27,11 +27,6 @@ pub(super) fn contradicted(result: &ProofRows, sentence: &str) -> Vec<NamePlace>
         found.extend(wrong_first_or_last(result, sentence, &tokens));
     }
     found
-}
-
-/// Whether a text says one of some words.
-fn says(text: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| find_word(text, word).is_some())
 }
 
 /// Returns a token's number, where it has no sign and is no year.

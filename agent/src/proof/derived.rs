@@ -4,7 +4,7 @@
 use super::announced::says_loss;
 use super::foreign_numbers::without_added_part;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, tokens_in};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, says, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
 
 /// Cells that are looked at.
@@ -142,7 +142,7 @@ pub(super) fn derived_origin(
     let lower = place.sentence.to_lowercase();
     // `Down 6.5 % of the time`; what is down by so much is less than before.
     let is_idle = find_word(&lower, "down").is_some() && lower.contains("of the time");
-    let is_rest = is_idle || OF_REST.iter().any(|word| find_word(&lower, word).is_some()) || lower.contains("n't ");
+    let is_rest = is_idle || says(&lower, &OF_REST) || lower.contains("n't ");
     let is_one_in = lower.contains("one in ") || lower.contains("1 in ");
     let unit = unit_behind(token, place.clause);
     let is_of_rows = |row: &usize| rows.is_empty() || rows.contains(row);

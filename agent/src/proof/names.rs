@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
-use super::tokens::{TextToken, TextTokenKind, find_word, is_name, last_words, tokens_in};
+use super::tokens::{TextToken, TextTokenKind, find_word, is_name, last_words, says, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin};
 use crate::coverage::is_common_word;
 
@@ -154,7 +154,7 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
 
 /// Returns which extreme a clause speaks of; of `the most orders` only the column of orders is left.
 fn extreme_in(clause: &str, result: &ProofRows, columns: &mut Vec<usize>) -> Option<Extreme> {
-    let says = |words: &[&str]| words.iter().any(|word| find_word(clause, word).is_some());
+    let says = |words: &[&str]| says(clause, words);
     if let Some(at) = find_word(clause, "most").filter(|at| last_words(&clause[..*at], 1) != "at") {
         let behind = clause[at + "most".len()..].split_whitespace().next().unwrap_or_default();
         let next = behind.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();

@@ -7,7 +7,7 @@ use super::claims::{QUANTITIES, is_exact};
 use super::derived::{factor_to_unit, is_same_unit};
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, tokens_in};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::{ProofOrigin, number_of};
 
 /// Returns what proves a number by two cells of the row that its clause is about, or by a total.
@@ -169,7 +169,7 @@ fn total_in_unit(
     place: TokenPlace<'_>,
 ) -> Option<ProofOrigin> {
     const TOTALS: [&str; 8] = ["total", "together", "altogether", "overall", "all", "over the", "combined", "sum"];
-    let is_total = TOTALS.iter().any(|words| find_word(place.sentence, words).is_some());
+    let is_total = says(place.sentence, &TOTALS);
     if !is_total || result.rows.len() < 2 || !result.labelled(place.clause).is_empty() {
         return None;
     }
@@ -235,7 +235,7 @@ fn mean_of_row(
         "ogni",
     ];
     let row = row_of(result, place)?;
-    if number.is_percent || !EACH.iter().any(|word| find_word(place.sentence, word).is_some()) {
+    if number.is_percent || !says(place.sentence, &EACH) {
         return None;
     }
     let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
@@ -279,7 +279,7 @@ fn mean_times_count(
 ) -> Option<ProofOrigin> {
     const TOTALS: [&str; 5] = ["total", "together", "altogether", "overall", "all"];
     let row = row_of(result, place)?;
-    if number.is_percent || !TOTALS.iter().any(|word| find_word(place.sentence, word).is_some()) {
+    if number.is_percent || !says(place.sentence, &TOTALS) {
         return None;
     }
     let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);

@@ -114,7 +114,7 @@ impl ProofRows {
             rows if rows.is_empty() || is_cut => self.labelled(place.sentence.get(..end).unwrap_or(place.sentence)),
             rows => rows,
         };
-        if !rows.is_empty() && PRONOUNS.iter().any(|word| tokens::find_word(place.clause, word).is_some()) {
+        if !rows.is_empty() && tokens::says(place.clause, &PRONOUNS) {
             rows.extend(self.labelled(place.before));
             rows.sort_unstable();
             rows.dedup();
@@ -136,8 +136,7 @@ impl ProofRows {
     pub(super) fn rows_but_named(&self, place: TokenPlace<'_>) -> Option<Vec<usize>> {
         const ALL: [&str; 4] = ["all", "every", "each", "everyone"];
         const EXCEPT: [&str; 5] = ["but", "except", "except for", "apart from", "other than"];
-        let says = |text: &str, words: &[&str]| words.iter().any(|word| tokens::find_word(text, word).is_some());
-        if !says(place.sentence, &ALL) || !says(place.sentence, &EXCEPT) {
+        if !tokens::says(place.sentence, &ALL) || !tokens::says(place.sentence, &EXCEPT) {
             return None;
         }
         let named = self.labelled(place.sentence);
@@ -145,7 +144,7 @@ impl ProofRows {
         let before = &place.sentence[..places.map(|(start, _)| start).min()?];
         let words = tokens::last_words(before, 2);
         let excepts = EXCEPT.iter().any(|word| words == *word || words.ends_with(&format!(" {word}")));
-        (says(before, &ALL) && excepts).then(|| self.rows_without(&named))
+        (tokens::says(before, &ALL) && excepts).then(|| self.rows_without(&named))
     }
 
     fn rows_without(&self, named: &[usize]) -> Vec<usize> {
@@ -203,7 +202,7 @@ impl ProofRows {
             KINDS.iter().position(|(names, _)| names.contains(&first))
         };
         let says = |kind: usize| KINDS[kind].1.iter().any(|word| tokens::find_word(clause, word).is_some());
-        let is_bound = ["at least", "at most"].iter().any(|words| tokens::find_word(clause, words).is_some());
+        let is_bound = tokens::says(clause, &["at least", "at most"]);
         let Some(own) = self.columns.get(column).and_then(kind_of).filter(|_| self.rows.len() == 1 && !is_bound) else {
             return false;
         };
@@ -502,7 +501,7 @@ fn says_both_ends(text: &str, label: &str) -> bool {
     let Some((from, to)) = label.split_once(['-', '–', '/']) else { return false };
     let is_end =
         |end: &str| end.chars().count() > SHORTEST_LABEL && end.starts_with(char::is_uppercase) && has_word(text, end);
-    let is_way = ["between", "from"].iter().any(|word| tokens::find_word(text, word).is_some());
+    let is_way = tokens::says(text, &["between", "from"]);
     is_way && is_end(from.trim()) && is_end(to.trim())
 }
 

@@ -570,6 +570,11 @@ pub(super) fn is_name(text: &str) -> bool {
     text.chars().any(char::is_alphabetic) && text.parse::<f64>().is_err() && !is_day
 }
 
+/// Whether a text says one of some words: [`find_word`].
+pub(super) fn says(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| find_word(text, word).is_some())
+}
+
 /// Returns where a name stands in a text as words of its own, whatever the case.
 pub(super) fn find_word(text: &str, name: &str) -> Option<usize> {
     let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
