@@ -26,6 +26,7 @@ await page.keyboard.press("Delete");
 await page.keyboard.insertText("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC");
 await page.keyboard.press("ControlOrMeta+Enter");
 await page.locator('.status[data-outcome="done"]', { hasText: /^16 rows in/ }).waitFor();
+await page.locator(".grid-row:not([hidden]) .grid-cell", { hasText: "58665" }).waitFor();
 assert.deepEqual((await page.locator(".grid-row:not([hidden]) .grid-cell").allInnerTexts()).slice(0, 2), ["UA", "58665"]);
 await picture("query");
 
