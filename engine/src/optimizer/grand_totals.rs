@@ -1,12 +1,19 @@
-//! The grand total of grouping sets over no rows. `ROLLUP (a)` has a row for `()` whatever its input has; DataFusion 54 takes an
-//! aggregation of no rows for one without a row, and rules that believe it count none, as in
+//! The row of no group: that of `SELECT count(*) FROM t`, and the grand total of grouping sets, are there whatever their input has.
+//!
+//! DataFusion 54 takes an aggregation by grouping sets of no rows for one without a row, and rules that believe it count none, as in
 //! `SELECT count(*) FROM (SELECT a FROM empty GROUP BY ROLLUP (a))`, or leave out a LIMIT. They see no plan with such an aggregation.
+//! And it moves a filter that names no column below an aggregation, as that of `t ANTI JOIN (SELECT count(*) FROM u) ON false`: there
+//! it leaves out what is counted, and the row stays.
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -28,6 +35,40 @@ impl PhysicalOptimizerRule for KeepGrandTotals {
 
     fn schema_check(&self) -> bool {
         self.inner.schema_check()
+    }
+}
+
+/// Keeps a filter above the row of no group: no filter on what is aggregated does the same.
+#[derive(Debug)]
+pub(crate) struct KeepFiltersOfTotals {
+    /// The rule that moves filters down.
+    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl OptimizerRule for KeepFiltersOfTotals {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let is_of_total = match &plan {
+            LogicalPlan::Filter(filter) => match filter.input.as_ref() {
+                LogicalPlan::Aggregate(aggregate) => {
+                    aggregate.group_expr.iter().all(|key| matches!(key, Expr::GroupingSet(_)))
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if is_of_total { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
     }
 }
 
