@@ -27,6 +27,7 @@ mod json_paths;
 mod json_rows;
 mod json_shape;
 mod list_choices;
+mod list_members;
 mod list_reduce;
 mod lists;
 mod long_replacements;
@@ -131,6 +132,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(null_powers::computed)
+        .map(list_members::with_nulls)
         .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
