@@ -276,11 +276,11 @@ pub(super) fn with_number_types(expr: Expr, schema: &DFSchema) -> Result<Transfo
     })
 }
 
-/// Returns the negative of a decimal or an interval as what is left when it is taken from zero, where it names no column:
-/// DataFusion does not negate a null of these types that stands by itself.
+/// Returns the negative of a decimal or an interval as what is left when it is taken from zero: DataFusion does not negate a null of
+/// these types that stands by itself, and a column of a subquery becomes one where that is what it selects.
 fn taken_from_zero(value: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_known = matches!(value, Expr::Literal(literal, _) if !literal.is_null());
-    if is_known || value.any_column_refs() {
+    if is_known {
         return None;
     }
     let found =
