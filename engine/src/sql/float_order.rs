@@ -85,7 +85,7 @@ pub(super) fn may_compute_double(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => op.is_numerical_operators(),
         Expr::ScalarFunction(call) => call.name() != PLAIN_DOUBLE,
-        Expr::Negative(_) => true,
+        Expr::Negative(_) | Expr::Case(_) => true,
         Expr::Cast(cast) => cast.field.data_type().is_floating(),
         Expr::TryCast(cast) => cast.field.data_type().is_floating(),
         _ => false,
