@@ -134,7 +134,7 @@ class Statements:
             FLOAT: [lambda: f"({again(FLOAT)} + {again(FLOAT)})", lambda: f"abs({again(FLOAT)})",
                     lambda: f"CAST({again(INT)} AS DOUBLE)", lambda: f"(- {again(FLOAT)})"],
             TEXT: [lambda: f"({again(TEXT)} || {again(TEXT)})", lambda: f"upper({again(TEXT)})", lambda: f"lower({again(TEXT)})",
-                   lambda: f"substr({again(TEXT)}, {n.one(['1', '2', '-1'])}, {n.one(['1', '2', '0'])})",
+                   lambda: f"substr({again(TEXT)}, {n.one(['1', '2', '3'])}, {n.one(['1', '2', '0'])})",
                    lambda: f"replace({again(TEXT)}, 'a', {again(TEXT)})", lambda: f"CAST({again(INT)} AS VARCHAR)",
                    lambda: f"trim({again(TEXT)})", lambda: f"CAST({again(BOOL)} AS VARCHAR)"],
             DECIMAL: [lambda: f"({again(DECIMAL)} + {again(DECIMAL)})", lambda: f"(- {again(DECIMAL)})",

@@ -37,6 +37,7 @@ from sql_cases import LIST, SQL_TYPES, STORED, Numbers, Statements, literal_text
 CASES_A_ROUND = 40
 #: Statements beyond these are not compared: they cost more than they show.
 MOST_ROWS = 20_000
+MOST_IDLE_SECONDS = 5
 #: What one side refuses, and why that is no fault: the documented differences from DuckDB.
 REFUSALS = {"query_timeout", "memory_exceeded", "result_too_large"}
 
@@ -94,12 +95,16 @@ class Engines:
         self.duckdb = duckdb.connect()
         self.duckdb.execute("SET TimeZone = 'UTC'")
         self.connection, self.tables, self.tables_seed, self.round = None, [], tables_seed, 0
-        self.asked, self.last = 0, ""
+        self.asked, self.last, self.asked_at = 0, "", 0.0
 
     def ask(self, sql, values=()):
         """The server's rows of a statement."""
         self.asked += 1
         self.last = sql
+        # The server closes a connection that is idle while DuckDB takes its time.
+        if self.connection is not None and time.monotonic() - self.asked_at > MOST_IDLE_SECONDS:
+            self.connection.close()
+            self.connection = None
         if self.connection is None:
             host, port = self.server.address.rsplit(":", 1)
             self.connection = http.client.HTTPConnection(host, int(port), timeout=60)
@@ -109,6 +114,7 @@ class Engines:
             self.connection.request("POST", "/v1/query?format=arrow", body.encode(), head)
             answer = self.connection.getresponse()
             data = answer.read()
+            self.asked_at = time.monotonic()
         except (OSError, http.client.HTTPException) as error:
             self.connection = None
             assert self.server.is_running(), f"the server ended: {sql}\n{self.server.tail()}"
