@@ -41,11 +41,11 @@ pub(super) const SORTED_BY: &str = "__sorted_by";
 pub(super) const SYMMETRIC: &str = "__symmetric";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
-/// `GLOB`, `IN [list]` and what negates them.
-pub(super) const GLOB: &str = "glob";
-pub(super) const NOT_GLOB: &str = "not glob";
-pub(super) const IN_LIST: &str = "in list";
-pub(super) const NOT_IN_LIST: &str = "not in list";
+/// `GLOB`, `IN [list]` and what negates them, as names of columns have them.
+pub(super) const GLOB: &str = "GLOB";
+pub(super) const NOT_GLOB: &str = "NOT GLOB";
+pub(super) const IN_LIST: &str = "IN";
+pub(super) const NOT_IN_LIST: &str = "NOT IN";
 
 /// Returns whether an operator is one of these.
 pub(super) fn is_operator(name: &str) -> bool {
