@@ -248,14 +248,13 @@ pub(in crate::http) async fn pause_or_resume(
     })
 }
 
-/// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
+/// `DELETE /v1/responses/{id}`: a run in progress is cancelled first. A conversation keeps its items, as OpenAI's does.
 pub(in crate::http) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
-    state.agent.cancel_run(&principal, run.run_id).await?;
-    state.agent.catalog().runs().delete(&principal, run.run_id).await?;
+    state.agent.delete_run(&principal, &run).await?;
     let deleted = json!({ "id": response_id(run.run_id), "object": "response", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }
