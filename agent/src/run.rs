@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
+use querent_catalog::{Catalog, CatalogError, Role, RunRecord, RunStatus};
 use querent_engine::Session;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -82,11 +82,6 @@ impl FailureCause {
         );
         Self::new(RunStatus::Error, RunErrorCode::Internal, message, RESTARTED_CODE)
     }
-
-    /// Creates a failure of the model, or of what it runs on.
-    fn of_model(code: RunErrorCode, error: &AgentError) -> Self {
-        Self::new(RunStatus::Error, code, error.to_string(), error.code())
-    }
 }
 
 impl RunTask {
@@ -136,6 +131,16 @@ impl RunTask {
         }
         kinds.push(self.finished_event(status));
         self.handle.last_events(kinds, status, self.started)
+    }
+
+    /// Returns the failure of the run by an error of its model. Where the model's server is, is told to administrators only.
+    fn failed_by(&self, code: RunErrorCode, error: &AgentError) -> FailureCause {
+        tracing::warn!(run_id = %self.started_event.run_id, code = error.code(), %error, "the run's model failed");
+        let message = match self.session.principal().role() {
+            Role::Admin => error.to_string(),
+            Role::Read | Role::Write => error.without_model_server(),
+        };
+        FailureCause::new(RunStatus::Error, code, message, error.code())
     }
 
     /// Stores the run's end, again and again until that succeeds or the agent shuts down. Returns whether the run was still
@@ -215,12 +220,12 @@ impl RunTask {
                 // begun, without `run_started`.
                 let turns = Turns::begin(self, ModelCapabilities::of_none()).await;
                 let answered = turns.run_without_model().await?;
-                return answered.ok_or_else(|| FailureCause::of_model(RunErrorCode::InitError, &error));
+                return answered.ok_or_else(|| self.failed_by(RunErrorCode::InitError, &error));
             }
         };
         if !capabilities.images && self.request.input.iter().any(|message| !message.images.is_empty()) {
             let error = AgentError::ImagesNotSupported { model: self.model.provider.model_id().to_owned() };
-            return Err(FailureCause::of_model(RunErrorCode::InitError, &error));
+            return Err(self.failed_by(RunErrorCode::InitError, &error));
         }
         self.say_started();
         Turns::begin(self, capabilities).await.run().await
