@@ -19,7 +19,9 @@ use tracing::Span;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
-use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger};
+use crate::event::{
+    CANCELLED_CODE, EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger,
+};
 use crate::models::{ChatRole, ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
@@ -27,7 +29,6 @@ use crate::results::ResultStore;
 use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
-use interrupted::RESTARTED_CODE;
 pub use interrupted::{InterruptedRun, InterruptedRuns};
 pub(crate) use interrupted::{begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 pub(crate) use restart::{note_restart, restarted_request};

@@ -200,7 +200,7 @@ pub(in crate::http) async fn retrieve(
     Ok(json_response(StatusCode::OK, &response))
 }
 
-/// Leaves out the frames that a client has seen.
+/// Leaves out the frames that a client has seen; never the end of a run that ended with its server.
 struct After {
     inner: ResponsesRenderer,
     seen: u64,
@@ -209,6 +209,9 @@ struct After {
 
 impl Renderer for After {
     fn frame(&mut self, event: &querent_agent::RunEvent) -> Vec<querent_agent::protocols::Frame> {
+        if event.ended_with_server() {
+            self.after = None;
+        }
         let mut frames = self.inner.frame(event);
         frames.retain(|_| {
             let number = self.seen;
