@@ -243,6 +243,10 @@ async fn a_conversation_keeps_what_a_deleted_response_said() {
     assert_eq!((items().await, said.as_array().unwrap().len()), (said.clone(), 3), "{said}");
     ask("how many crews?").await;
     assert!(json!(server.model.requests().pop().unwrap().messages).to_string().contains("pilots"));
+    let named =
+        json!([{ "type": "item_reference", "id": said[2]["id"] }, { "role": "user", "content": "and planes?" }]);
+    assert_eq!(server.post(RESPONSES, &json!({ "input": named }), ANN).await.status, 200);
+    assert!(json!(server.model.requests().pop().unwrap().messages).to_string().contains("pilots"));
 }
 
 /// "Items in the conversation will not be deleted", as OpenAI's reference says of it.
