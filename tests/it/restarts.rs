@@ -258,7 +258,7 @@ async fn a_thread_of_cube_keeps_the_message() {
 #[tokio::test]
 async fn sessions_of_ksadk_and_adk_keep_the_run() {
     let server = Interrupted::start();
-    let asked = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1", "Stream": true, "Messages": [{ "role": "user", "content": "slow" }] });
+    let asked = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1", "InvocationId": "i1", "Stream": true, "Messages": [{ "role": "user", "content": "slow" }] });
     let _ksadk = server.begin(&format!("{KSADK}/RunAgent"), asked).await;
     server.post(ADK_SESSION, json!({})).await;
     let asked = json!({ "appName": "querent", "userId": "u1", "sessionId": "a1", "streaming": true,
@@ -277,6 +277,9 @@ async fn sessions_of_ksadk_and_adk_keep_the_run() {
         .read(&format!("{KSADK}/ListSessionEvents"), json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1" }))
         .await;
     assert!(events.contains(CODE), "{events}");
+    let follow = format!("{KSADK}/SubscribeRunEvents?SessionId=k1&InvocationId=i1&AfterSeqId=999999999999");
+    let rest = server.http.get(server.url(&follow)).send().await.unwrap().text().await.unwrap();
+    assert!(rest.contains("run_status") && rest.contains(CODE), "{rest}");
     let session = server.get(ADK_SESSION).await;
     assert!(session.to_string().contains("slow") && session.to_string().contains(CODE), "{session}");
 }
