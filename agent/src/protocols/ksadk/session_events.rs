@@ -53,7 +53,7 @@ impl SessionEventRenderer {
         }
     }
 
-    /// Leaves the end of a run that ended with its server out for nobody: its follower may have had more than was stored.
+    /// Never leaves out the end of a run that ended with its server: its follower may have had more than was stored.
     pub fn telling_the_end(self) -> Self {
         Self { tells_end: true, ..self }
     }
