@@ -4,12 +4,12 @@
 use chrono::Utc;
 use querent_catalog::{
     Catalog, CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
-    RunRecord,
+    RunRecord, RunStatus,
 };
 use serde::de::DeserializeOwned;
 
 use crate::error::{AgentError, Result};
-use crate::event::RunEvent;
+use crate::event::{EventKind, RunEvent};
 use crate::models::ChatMessage;
 use crate::request::RunRequest;
 
@@ -53,9 +53,31 @@ pub fn conversation_title(question: &str) -> String {
     question.trim().chars().take(TITLE_CHARS).collect()
 }
 
-/// Returns the conversation as it stood when the run ended, its instructions first. Errors: `internal` for one that cannot be read.
+/// Returns the conversation as it stood when the run ended, its instructions first. What the run was saying when it broke off
+/// belongs to it, since its caller has read it. Errors: `internal` for one that cannot be read.
 pub fn messages_of(run: &RunRecord) -> Result<Vec<ChatMessage>> {
-    stored(&run.messages_json, "conversation", run)
+    let mut messages: Vec<ChatMessage> = stored(&run.messages_json, "conversation", run)?;
+    let text = match run.status {
+        RunStatus::Error | RunStatus::BudgetExceeded | RunStatus::Cancelled => unfinished_text(&events_of(run)?),
+        RunStatus::Running | RunStatus::Success | RunStatus::Paused => String::new(),
+    };
+    if !text.trim().is_empty() {
+        messages.push(ChatMessage::assistant(text, Vec::new()));
+    }
+    Ok(messages)
+}
+
+/// Returns the text of a message that begins in a log and does not end there.
+fn unfinished_text(log: &[RunEvent]) -> String {
+    let mut text = String::new();
+    for event in log {
+        match &event.kind {
+            EventKind::TextStarted { .. } | EventKind::TextDone { .. } => text.clear(),
+            EventKind::TextDelta { text: piece, .. } => text.push_str(piece),
+            _ => {}
+        }
+    }
+    text
 }
 
 /// Returns the run's event log. Errors: `internal` for a log that cannot be read.
@@ -71,6 +93,26 @@ fn stored<T: DeserializeOwned>(json: &str, what: &str, run: &RunRecord) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_run_was_saying_when_it_broke_off_is_told() {
+        let text = |text: &str| EventKind::TextDelta { item_id: "msg_1".into(), text: text.to_owned() };
+        let started = || EventKind::TextStarted { item_id: "msg_1".to_owned() };
+        let done = EventKind::TextDone {
+            item_id: "msg_1".to_owned(),
+            text: "I look.".to_owned(),
+            phase: crate::event::TextPhase::Commentary,
+        };
+        let kinds = [started(), text("I look."), done, started(), text("It"), text(" is")];
+        let log: Vec<RunEvent> = kinds.map(|kind| RunEvent { seq: 0, at: Utc::now(), kind }).into();
+        let run = RunRecord {
+            status: RunStatus::Cancelled,
+            events_json: serde_json::to_string(&log).unwrap(),
+            ..RunRecord::new(uuid::Uuid::nil(), "ann", "how many?", "model", Utc::now())
+        };
+        assert_eq!(messages_of(&run).unwrap(), [ChatMessage::assistant("It is", Vec::new())]);
+        assert!(messages_of(&RunRecord { status: RunStatus::Success, ..run }).unwrap().is_empty());
+    }
 
     #[test]
     fn what_cannot_be_read_is_not_forgotten() {

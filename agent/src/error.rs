@@ -175,6 +175,41 @@ impl AgentError {
             AgentError::Internal(_) => "internal",
         }
     }
+
+    /// Returns what is said of it to callers who do not run the server: not where the model's server is, nor what that says of
+    /// the server's account.
+    pub(crate) fn without_model_server(&self) -> String {
+        match self {
+            AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => {
+                "the model's server cannot be reached; try again later, or tell whoever runs this server".to_owned()
+            }
+            AgentError::ModelNotFound { model, .. } | AgentError::ProviderModelNotFound { model, .. } => {
+                format!("model `{model}` is not on its server; choose another model, or tell whoever runs this server")
+            }
+            AgentError::ModelAuth { .. } => {
+                "the model's server refuses the key of this one; choose another model, or tell whoever runs this server"
+                    .to_owned()
+            }
+            AgentError::ModelRateLimited { .. } => {
+                "the model's server is busy or limits its callers; try again later".to_owned()
+            }
+            AgentError::Catalog(_)
+            | AgentError::Engine(_)
+            | AgentError::EmptyQuestion
+            | AgentError::QuestionTooLong { .. }
+            | AgentError::InvalidRequest { .. }
+            | AgentError::ShuttingDown
+            | AgentError::ConversationLocked { .. }
+            | AgentError::RunElsewhere { .. }
+            | AgentError::AlreadyResumed { .. }
+            | AgentError::UnknownModel { .. }
+            | AgentError::ImagesNotSupported { .. }
+            | AgentError::TooManyRuns { .. }
+            | AgentError::TooManyRunsOfCaller { .. }
+            | AgentError::ModelFailed { .. }
+            | AgentError::Internal(_) => self.to_string(),
+        }
+    }
 }
 
 /// The agent's result.

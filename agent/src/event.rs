@@ -18,6 +18,8 @@ pub const SERVER_LABEL: &str = "querent";
 
 /// The `detail_code` of a run that its user cancelled.
 pub(crate) const CANCELLED_CODE: &str = "cancelled";
+/// The `detail_code` of a run that ended with its process.
+pub(crate) const RESTARTED_CODE: &str = "server_restarted";
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,13 @@ pub struct RunEvent {
     /// What.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+impl RunEvent {
+    /// Whether this says that the run ended with its server. Readers may have had more of it than is stored before this.
+    pub fn ended_with_server(&self) -> bool {
+        matches!(&self.kind, EventKind::RunError { detail_code, .. } if detail_code == RESTARTED_CODE)
+    }
 }
 
 /// What a run has used so far.

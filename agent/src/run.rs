@@ -12,14 +12,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use querent_catalog::{Catalog, CatalogError, RunRecord, RunStatus};
+use querent_catalog::{Catalog, CatalogError, Role, RunRecord, RunStatus};
 use querent_engine::Session;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::config::AgentConfig;
 use crate::error::AgentError;
-use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger};
+use crate::event::{
+    CANCELLED_CODE, EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger,
+};
 use crate::models::{ChatRole, ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
@@ -27,7 +29,6 @@ use crate::results::ResultStore;
 use crate::telemetry;
 
 pub(crate) use handle::{RunHandle, StopCause};
-use interrupted::RESTARTED_CODE;
 pub use interrupted::{InterruptedRun, InterruptedRuns};
 pub(crate) use interrupted::{begun_record, end_interrupted_runs, end_runs_of_lost_servers};
 pub(crate) use restart::{note_restart, restarted_request};
@@ -82,11 +83,6 @@ impl FailureCause {
         );
         Self::new(RunStatus::Error, RunErrorCode::Internal, message, RESTARTED_CODE)
     }
-
-    /// Creates a failure of the model, or of what it runs on.
-    fn of_model(code: RunErrorCode, error: &AgentError) -> Self {
-        Self::new(RunStatus::Error, code, error.to_string(), error.code())
-    }
 }
 
 impl RunTask {
@@ -136,6 +132,16 @@ impl RunTask {
         }
         kinds.push(self.finished_event(status));
         self.handle.last_events(kinds, status, self.started)
+    }
+
+    /// Returns the failure of the run by an error of its model. Where the model's server is, is told to administrators only.
+    fn failed_by(&self, code: RunErrorCode, error: &AgentError) -> FailureCause {
+        tracing::warn!(run_id = %self.started_event.run_id, code = error.code(), %error, "the run's model failed");
+        let message = match self.session.principal().role() {
+            Role::Admin => error.to_string(),
+            Role::Read | Role::Write => error.without_model_server(),
+        };
+        FailureCause::new(RunStatus::Error, code, message, error.code())
     }
 
     /// Stores the run's end, again and again until that succeeds or the agent shuts down. Returns whether the run was still
@@ -215,12 +221,12 @@ impl RunTask {
                 // begun, without `run_started`.
                 let turns = Turns::begin(self, ModelCapabilities::of_none()).await;
                 let answered = turns.run_without_model().await?;
-                return answered.ok_or_else(|| FailureCause::of_model(RunErrorCode::InitError, &error));
+                return answered.ok_or_else(|| self.failed_by(RunErrorCode::InitError, &error));
             }
         };
         if !capabilities.images && self.request.input.iter().any(|message| !message.images.is_empty()) {
             let error = AgentError::ImagesNotSupported { model: self.model.provider.model_id().to_owned() };
-            return Err(FailureCause::of_model(RunErrorCode::InitError, &error));
+            return Err(self.failed_by(RunErrorCode::InitError, &error));
         }
         self.say_started();
         Turns::begin(self, capabilities).await.run().await

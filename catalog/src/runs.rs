@@ -2,6 +2,7 @@
 //! visible to their owner and to administrators of all databases. Listings never read the logs. Logs hold rows that the run
 //! read: a reader who may not read as much as its caller could is not given them (`store/ownership.rs`).
 
+mod removal;
 mod restarted;
 
 use chrono::{DateTime, Utc};
@@ -15,11 +16,13 @@ use crate::policy::{ReadReach, Rights};
 use crate::principal::Principal;
 use crate::store::Store;
 use crate::store::ownership::{
-    delete_run_parts, keep_reach, may_read_run, owner_filter, require_readable_run, run_not_found, touch_conversation,
+    keep_reach, may_read_run, owner_filter, require_readable_run, run_not_found, touch_conversation,
 };
 use crate::store::rows::{
     MAX_PAGE, as_limit, parse_token, read_conversation_key, read_time, read_uuid, time_from_micros, unreadable,
 };
+
+pub(crate) use removal::purge;
 
 const WHOLE: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
     conversation_id, previous_run_id, invocation_id, retained, usage_json, trace_json, events_json, messages_json";
@@ -85,7 +88,7 @@ pub struct RunRecord {
     pub previous_run_id: Option<Uuid>,
     /// The caller's own id of the run.
     pub invocation_id: Option<String>,
-    /// Whether it may be retrieved and continued; of a run that may not, only the trace is kept.
+    /// Whether it may be retrieved and continued by itself; of one that ends without, only the trace is kept.
     pub retained: bool,
     /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
     pub usage_json: String,
@@ -253,12 +256,6 @@ impl CatalogRuns<'_> {
     ) -> Result<Vec<RunRecord>> {
         let (reader, key) = (self.reader(who), key.clone());
         self.store.read(move |connection| logs_of_conversation(connection, &reader, &key, limit, max_bytes)).await
-    }
-
-    /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
-    pub async fn delete(self, who: &Principal, run_id: Uuid) -> Result<bool> {
-        let who = who.clone();
-        self.store.write_rows(move |connection| delete(connection, &who, run_id)).await
     }
 
     /// Returns the `limit` oldest runs that are stored as running, with their logs: of anybody, for the process that has
@@ -498,29 +495,6 @@ fn logs_of_conversation(
     }
     runs.reverse();
     Ok(runs)
-}
-
-fn delete(connection: &StoreConnection, who: &Principal, run_id: Uuid) -> Result<bool> {
-    let deleted = connection
-        .prepare_cached("DELETE FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .execute(params![run_id.to_string(), owner_filter(who)])?;
-    if deleted > 0 {
-        delete_run_parts(connection, &run_id.to_string())?;
-    }
-    Ok(deleted > 0)
-}
-
-/// Deletes up to `limit` runs that ended before a time.
-pub(crate) fn purge(connection: &StoreConnection, before: i64, limit: usize) -> Result<u64> {
-    let run_ids: Vec<String> = connection
-        .prepare_cached("SELECT run_id FROM querent_run WHERE finished_at < ?1 LIMIT ?2")?
-        .query_map(params![before, as_limit(limit)], |row| row.get(0))?
-        .collect::<DatabaseResult<_>>()?;
-    for run_id in &run_ids {
-        connection.prepare_cached("DELETE FROM querent_run WHERE run_id = ?")?.execute([run_id])?;
-        delete_run_parts(connection, run_id)?;
-    }
-    Ok(run_ids.len() as u64)
 }
 
 fn running(connection: &StoreConnection, member: Option<&str>, limit: usize) -> Result<Vec<RunRecord>> {

@@ -117,6 +117,10 @@ async fn a_response_is_failed_and_whole() {
     let stream =
         server.http.get(server.url(&format!("{path}?stream=true"))).send().await.unwrap().text().await.unwrap();
     assert!(stream.starts_with("event: response.created") && stream.contains("event: response.failed"), "{stream}");
+    // Whoever had more of it than was stored is told the end.
+    let rest = server.http.get(server.url(&format!("{path}?stream=true&starting_after=999"))).send().await.unwrap();
+    let rest = rest.text().await.unwrap();
+    assert!(rest.starts_with("event: response.failed") && stream.ends_with(&rest), "{rest}");
     let items = server.get(&format!("{path}/input_items")).await;
     assert_eq!(items["data"][0]["content"][0]["text"], "slow", "{items}");
 
@@ -152,6 +156,13 @@ async fn a_run_of_ask_is_failed_and_whole() {
     assert_eq!(names.first(), Some(&"run_started"), "{run}");
     assert_eq!(names[names.len() - 2..], ["run_error", "run_finished"], "{run}");
     assert!(names.contains(&"tool_result") && run.to_string().contains(CODE), "{run}");
+    // Whoever had more of it than was stored is told the end, asking again or following.
+    let ask = server.http.post(server.url("/v1/agent/ask")).json(&json!({ "question": "slow", "session_id": "s1" }));
+    for request in [ask, server.http.get(server.url(&format!("/v1/agent/runs/{run_id}/events")))] {
+        let rest = request.header("last-event-id", format!("{run_id}:999.0")).send().await.unwrap();
+        let rest = rest.text().await.unwrap();
+        assert!(rest.starts_with("event: run_error") && rest.contains("event: run_finished"), "{rest}");
+    }
     let turns = server.get("/v1/agent/sessions/s1/turns").await;
     assert!(turns.to_string().contains("slow"), "{turns}");
     let again = server.read("/v1/agent/ask", json!({ "question": "and now?", "session_id": "s1" })).await;
@@ -247,7 +258,7 @@ async fn a_thread_of_cube_keeps_the_message() {
 #[tokio::test]
 async fn sessions_of_ksadk_and_adk_keep_the_run() {
     let server = Interrupted::start();
-    let asked = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1", "Stream": true, "Messages": [{ "role": "user", "content": "slow" }] });
+    let asked = json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1", "InvocationId": "i1", "Stream": true, "Messages": [{ "role": "user", "content": "slow" }] });
     let _ksadk = server.begin(&format!("{KSADK}/RunAgent"), asked).await;
     server.post(ADK_SESSION, json!({})).await;
     let asked = json!({ "appName": "querent", "userId": "u1", "sessionId": "a1", "streaming": true,
@@ -266,6 +277,9 @@ async fn sessions_of_ksadk_and_adk_keep_the_run() {
         .read(&format!("{KSADK}/ListSessionEvents"), json!({ "AgentId": "querent", "UserId": "u1", "SessionId": "k1" }))
         .await;
     assert!(events.contains(CODE), "{events}");
+    let follow = format!("{KSADK}/SubscribeRunEvents?SessionId=k1&InvocationId=i1&AfterSeqId=999999999999");
+    let rest = server.http.get(server.url(&follow)).send().await.unwrap().text().await.unwrap();
+    assert!(rest.contains("run_status") && rest.contains(CODE), "{rest}");
     let session = server.get(ADK_SESSION).await;
     assert!(session.to_string().contains("slow") && session.to_string().contains(CODE), "{session}");
 }

@@ -1,6 +1,6 @@
-//! Deleting a conversation with its runs. One in progress is cancelled first: nobody could find it any more to end it.
+//! Deleting runs, and conversations with theirs. One in progress is cancelled first: nobody could find it any more to end it.
 
-use querent_catalog::{ConversationKey, Principal, RunStatus};
+use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
 
 use super::Agent;
 use crate::error::Result;
@@ -14,5 +14,17 @@ impl Agent {
             self.cancel_run(who, run.run_id).await?;
         }
         Ok(self.catalog().conversations().delete(who, key).await?)
+    }
+
+    /// Deletes a run; one in progress is cancelled first. Of one that is a turn of a conversation, what was said stays there, and
+    /// it is not retrieved or continued by itself any more.
+    /// Errors: `run_elsewhere`, where another server that shares the catalog has it in progress.
+    pub async fn delete_run(&self, who: &Principal, run: &RunRecord) -> Result<()> {
+        self.cancel_run(who, run.run_id).await?;
+        match run.conversation {
+            Some(_) => self.catalog().runs().stop_retaining(who, run.run_id).await?,
+            None => self.catalog().runs().delete(who, run.run_id).await?,
+        };
+        Ok(())
     }
 }

@@ -7,13 +7,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::restart::restarted_request;
-use crate::event::{EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, Usage};
+use crate::event::{EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome, RunStarted, Usage};
 use crate::models::TokenUsage;
 use crate::protocols::ask::encode_trace;
 use crate::request::RunRequest;
 
-/// The `detail_code` of a run that ended with its process.
-pub(crate) const RESTARTED_CODE: &str = "server_restarted";
 /// Runs that are ended at a time.
 const RUNS_AT_ONCE: usize = 100;
 

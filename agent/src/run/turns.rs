@@ -292,7 +292,7 @@ impl<'a> Turns<'a> {
         let request = self.turn_request(messages);
         let max_output_tokens = self.max_reply_tokens();
         let mut asked = Some(Instant::now());
-        let pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
+        let pieces = self.model.turn(request).await.map_err(|error| self.failed(&error))?;
         let mut pieces = pieces.ready_chunks(PIECES_AT_ONCE);
         let mut speech = Speech::new(self.structured.is_some() || self.holds_answers());
         let mut calls = Vec::new();
@@ -358,10 +358,10 @@ impl<'a> Turns<'a> {
                 ModelReply { text, item_id, calls, reason }
             });
             self.task.handle.emit_all(heard);
-            return ended.map_err(|error| runner_error(&error));
+            return ended.map_err(|error| self.failed(&error));
         }
         let error = AgentError::ModelFailed { detail: "the reply broke off before its end; ask again".to_owned() };
-        Err(runner_error(&error))
+        Err(self.failed(&error))
     }
 
     /// Takes in a piece of a reply. Returns how the reply ended, if that was its last piece.
@@ -520,6 +520,10 @@ impl<'a> Turns<'a> {
         self.task.handle.emit(kind);
     }
 
+    fn failed(&self, error: &AgentError) -> FailureCause {
+        self.task.failed_by(RunErrorCode::RunnerError, error)
+    }
+
     fn keep_messages(&self) {
         self.task.handle.keep_messages(self.task.request.stored_messages(self.conversation.said()));
     }
@@ -581,10 +585,6 @@ impl<'a> Turns<'a> {
 /// Returns the model's context in tokens, as far as it is known.
 fn context_window(task: &RunTask, capabilities: &ModelCapabilities) -> usize {
     task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS) as usize
-}
-
-fn runner_error(error: &AgentError) -> FailureCause {
-    FailureCause::of_model(RunErrorCode::RunnerError, error)
 }
 
 fn max_output_tokens(small: bool) -> u32 {

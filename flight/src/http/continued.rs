@@ -4,8 +4,8 @@
 use std::fmt;
 
 use http::{HeaderMap, HeaderName};
-use querent_agent::RunEvents;
 use querent_agent::protocols::Frame;
+use querent_agent::{RunEvent, RunEvents};
 use querent_catalog::{Principal, RunStatus};
 use uuid::Uuid;
 
@@ -43,12 +43,17 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Returns what adds a run's frames with their ids to a chunk, from the one behind `after` on.
+/// Returns what adds a run's frames with their ids to a chunk, from the one behind `after` on; the end of a run that ended with
+/// its server in any case.
 pub(super) fn push_after(
     run_id: Uuid,
-    after: Option<EventId>,
-) -> impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static {
-    move |seq, frame_index, frame, chunk| {
+    mut after: Option<EventId>,
+) -> impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static {
+    move |event, frame_index, frame, chunk| {
+        let seq = event.seq;
+        if event.ended_with_server() {
+            after = None;
+        }
         if after.is_none_or(|after| (seq, frame_index) > (after.seq, after.frame)) {
             frame.push_sse_with_id(EventId { run_id, seq, frame: frame_index }, chunk);
         }

@@ -11,8 +11,8 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures::FutureExt;
 use http::{HeaderName, HeaderValue, header};
-use querent_agent::RunEvents;
 use querent_agent::protocols::{Frame, Renderer};
+use querent_agent::{RunEvent, RunEvents};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
@@ -29,12 +29,12 @@ pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static)
     event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
 }
 
-/// Streams what `renderer` makes of `events`. `push` adds a frame to its chunk; it gets the event's number and the frame's
-/// index among those of the event. `at_end` is called when everything has been sent, and dropped with the body otherwise.
+/// Streams what `renderer` makes of `events`. `push` adds a frame to its chunk; it gets the event and the frame's index
+/// among those of the event. `at_end` is called when everything has been sent, and dropped with the body otherwise.
 pub(super) fn event_stream_with(
     events: RunEvents,
     renderer: impl Renderer + 'static,
-    push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
     let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
@@ -48,7 +48,7 @@ pub(super) fn event_stream_with(
 fn frames(
     mut events: RunEvents,
     mut renderer: impl Renderer + 'static,
-    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    mut push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
@@ -73,7 +73,7 @@ fn frames(
                     }
                     for event in batch.iter() {
                         for (index, frame) in renderer.frame(event).iter().enumerate() {
-                            push(event.seq, index, frame, &mut chunk);
+                            push(event, index, frame, &mut chunk);
                         }
                         if chunk.len() >= CHUNK_BYTES {
                             yield Ok(Bytes::from(std::mem::take(&mut chunk)));

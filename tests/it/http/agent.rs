@@ -90,6 +90,23 @@ async fn a_missing_model_is_an_error_inside_the_stream() {
 }
 
 #[tokio::test]
+async fn where_the_models_server_is_is_told_to_administrators_only() {
+    for (unavailable, code) in [("not_found", "model_not_found"), ("unreachable", "model_unreachable")] {
+        let script = json!({ "unavailable": unavailable, "runs": [] });
+        let settings = TestSettings::default().tokens("ann-tok:write:ann,admin-tok:admin:boss").script(script);
+        let server = TestServer::start(settings).await;
+        for (token, is_told) in [("ann-tok", false), ("admin-tok", true)] {
+            let reply = server.post("/v1/agent/ask", &json!({ "question": "what?" }), Some(token)).await;
+            let failed = &collect_sse(&reply.text)[0].data;
+            assert_eq!((failed["code"].as_str(), failed["detail_code"].as_str()), (Some("init_error"), Some(code)));
+            let message = failed["message"].as_str().unwrap();
+            assert_eq!(message.contains("at the script"), is_told, "{message}");
+            assert_eq!(message.contains("tell whoever runs this server"), !is_told, "{message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn runs_are_listed_and_seen_by_their_owner_and_administrators() {
     let tokens = "ann-tok:read:ann,bob-tok:read:bob,admin-tok:admin:boss";
     let server = TestServer::start(TestSettings::default().tokens(tokens)).await;

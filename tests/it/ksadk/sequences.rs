@@ -97,6 +97,26 @@ async fn an_answer_of_a_schema() {
     insta::assert_snapshot!("structured", transcript(&server.send(request, None).await));
 }
 
+/// With the header, as it was streamed: the events of OpenAI's dialect are other ones, and are counted otherwise.
+#[tokio::test]
+async fn a_response_is_read_again_in_its_dialect() {
+    let server = started(false).await;
+    let send = async |request: reqwest::RequestBuilder| {
+        let reply = server.send(request.header("X-KsADK-Events", "1"), None).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        reply
+    };
+    let body = json!({ "input": "tools", "stream": true });
+    let whole = send(server.http.post(server.url("/v1/responses")).json(&body)).await.text;
+    let frames = collect_sse(&whole);
+    let response = &frames.last().unwrap().data["response"];
+    let path = server.url(&format!("/v1/responses/{}", response["id"].as_str().unwrap()));
+    let got = async |query: &str| send(server.http.get(format!("{path}{query}"))).await;
+    assert_eq!(got("?stream=true").await.text, whole);
+    assert_eq!(collect_sse(&got("?stream=true&starting_after=2").await.text).len(), frames.len() - 3);
+    assert_eq!(got("").await.json()["output"], response["output"]);
+}
+
 #[tokio::test]
 async fn a_session_that_goes_on() {
     let server = started(false).await;

@@ -45,6 +45,9 @@ async fn a_cancelled_response() {
     insta::assert_snapshot!("responses_cancelled_told", still(cancelled.text.clone()));
     assert_eq!(server.get(&path, ANN).await.text, cancelled.text);
     assert_eq!(server.get(&format!("{path}?stream=true"), ANN).await.text, whole);
+    // Whoever goes on from it has read what it said.
+    respond(&server, json!({ "input": "thanks", "previous_response_id": id })).await;
+    assert_eq!(told(&server), ["slow", "Let me see", "thanks"]);
 }
 
 /// Cancels by this server's own route: the protocol cancels by closing the connection.

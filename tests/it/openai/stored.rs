@@ -220,6 +220,35 @@ async fn an_item_that_is_deleted_is_not_seen_any_more() {
     assert!(!told.contains("Nordland") && !told.contains("pilots"), "{told}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_keeps_what_a_deleted_response_said() {
+    let server = serve().await;
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": "conv_1" }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        reply.json()
+    };
+    let items = async || server.get("/v1/conversations/conv_1/items", ANN).await.json()["data"].clone();
+    let first = ask("how many pilots?").await;
+    let said = items().await;
+    let path = format!("{RESPONSES}/{}", first["id"].as_str().unwrap());
+    for status in [200, 404] {
+        assert_eq!(server.send(server.http.delete(server.url(&path)), ANN).await.status, status);
+    }
+    for path in [path.clone(), format!("{path}/input_items"), format!("{path}?stream=true")] {
+        assert_eq!(server.get(&path, ANN).await.status, 404, "{path}");
+    }
+    let next = json!({ "input": "how many crews?", "previous_response_id": first["id"] });
+    assert_eq!(server.post(RESPONSES, &next, ANN).await.status, 400);
+    assert_eq!((items().await, said.as_array().unwrap().len()), (said.clone(), 3), "{said}");
+    ask("how many crews?").await;
+    assert!(json!(server.model.requests().pop().unwrap().messages).to_string().contains("pilots"));
+    let named =
+        json!([{ "type": "item_reference", "id": said[2]["id"] }, { "role": "user", "content": "and planes?" }]);
+    assert_eq!(server.post(RESPONSES, &json!({ "input": named }), ANN).await.status, 200);
+    assert!(json!(server.model.requests().pop().unwrap().messages).to_string().contains("pilots"));
+}
+
 /// "Items in the conversation will not be deleted", as OpenAI's reference says of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_stay_when_their_conversation_is_deleted() {

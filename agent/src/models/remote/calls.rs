@@ -50,7 +50,7 @@ impl CallCollector {
         let known = match self.kind {
             RemoteKind::Gemini => None,
             RemoteKind::Anthropic => self.calls.iter().rposition(|call| call.id == call_id),
-            RemoteKind::OpenAi => self.continued(&call_id, &fn_name),
+            RemoteKind::OpenAi => self.continued(&call_id, &fn_name, &fn_arguments),
         };
         let Some(call) = known.and_then(|index| self.calls.get_mut(index)) else {
             if self.calls.len() >= MAX_CALLS {
@@ -70,9 +70,11 @@ impl CallCollector {
 
     /// Returns which call a piece of OpenAI's form continues. Only the first piece has the id and the name; genai names
     /// the others by their index.
-    fn continued(&self, id: &str, name: &str) -> Option<usize> {
-        if let Some(index) = self.calls.iter().rposition(|call| call.id == id) {
-            return Some(index);
+    fn continued(&self, id: &str, name: &str, arguments: &Value) -> Option<usize> {
+        if let Some((index, call)) = self.calls.iter().enumerate().rfind(|(_, call)| call.id == id) {
+            // Servers that give all calls the same id, or an empty one, send whole calls.
+            let is_another = !name.is_empty() && is_whole_text(arguments) && is_whole_text(&call.arguments);
+            return (!is_another).then_some(index);
         }
         if !name.is_empty() {
             return None;
@@ -103,6 +105,11 @@ impl CallCollector {
             })
             .collect()
     }
+}
+
+/// Whether arguments that come as text are all there.
+fn is_whole_text(arguments: &Value) -> bool {
+    arguments.as_str().is_some_and(|text| serde_json::from_str::<Map<String, Value>>(text).is_ok())
 }
 
 /// Returns arguments as an object, or the text where it is none: then the tool reports the error to the model.
@@ -171,6 +178,19 @@ mod tests {
             collected(RemoteKind::Gemini, &[("call#t#0", "t", json!({"a": 1})), ("call#t#0", "t", Value::Null)]);
         assert_eq!((&calls[0].call.arguments, &calls[1].call.arguments), (&json!({"a": 1}), &json!({})));
         assert_ne!(calls[0].call.id, calls[1].call.id);
+    }
+
+    #[test]
+    fn whole_calls_of_one_id_stay_apart() {
+        for id in ["", "call_abcdefgh"] {
+            let pieces = [(id, "t", json!("{\"a\":1}")), (id, "t", json!("{\"a\":2}")), (id, "t", json!(""))];
+            let calls = collected(RemoteKind::OpenAi, &pieces);
+            let told: Vec<_> = calls.iter().map(|one| &one.call.arguments).collect();
+            assert_eq!(told, [&json!({"a": 1}), &json!({"a": 2})]);
+            assert_ne!(calls[0].call.id, calls[1].call.id);
+        }
+        let pieces = [("", "t", json!("{\"a\":")), ("", "t", json!("{}}"))];
+        assert_eq!(collected(RemoteKind::OpenAi, &pieces)[0].call.arguments, json!({"a": {}}));
     }
 
     #[test]

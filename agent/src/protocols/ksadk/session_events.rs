@@ -25,6 +25,8 @@ pub struct SessionEventRenderer {
     session_id: String,
     session_began: DateTime<Utc>,
     after: u64,
+    /// Whether the end of a run that ended with its server is never left out.
+    tells_end: bool,
     /// The items that a client deleted from the session's conversation.
     removed: HashSet<String>,
     run_id: String,
@@ -41,6 +43,7 @@ impl SessionEventRenderer {
             session_id: session_id.into(),
             session_began,
             after,
+            tells_end: false,
             removed: HashSet::new(),
             run_id: String::new(),
             invocation_id: String::new(),
@@ -48,6 +51,11 @@ impl SessionEventRenderer {
             error: None,
             assessment: None,
         }
+    }
+
+    /// Never leaves out the end of a run that ended with its server: its follower may have had more than was stored.
+    pub fn telling_the_end(self) -> Self {
+        Self { tells_end: true, ..self }
     }
 
     /// Leaves out items that a client deleted from the session's conversation.
@@ -73,6 +81,9 @@ impl SessionEventRenderer {
 
     /// Returns the session events of one event.
     pub fn render(&mut self, event: &RunEvent) -> Vec<Value> {
+        if self.tells_end && event.ended_with_server() {
+            self.after = 0;
+        }
         let mut rendered = self.all(event);
         rendered.retain(|shown| shown["SeqId"].as_u64().is_none_or(|number| number > self.after));
         rendered

@@ -310,7 +310,9 @@ impl Continuation<'_> {
                 Some(run_id) => {
                     if let Entry::Vacant(entry) = logs.entry(run_id) {
                         let run = self.catalog.runs().get(self.who, run_id).await;
-                        let log = run.ok().filter(|run| run.retained).map(|run| events_of(&run)).transpose()?;
+                        // Of a response that was deleted, its conversation still has the items.
+                        let is_there = |run: &RunRecord| run.retained || run.conversation.is_some();
+                        let log = run.ok().filter(is_there).map(|run| events_of(&run)).transpose()?;
                         let log = log.unwrap_or_default();
                         entry.insert(input_items(&log).into_iter().chain(output_items(&log)).collect());
                     }

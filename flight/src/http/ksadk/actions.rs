@@ -198,7 +198,8 @@ pub(in crate::http) async fn subscribe(
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     let events = events.until(tokio::time::sleep(SUBSCRIPTION));
     let after = params.after_seq_id.unwrap_or(0);
-    Ok(event_stream(events, SessionEventRenderer::new(session_id, session.created_at, after)))
+    let renderer = SessionEventRenderer::new(session_id, session.created_at, after).telling_the_end();
+    Ok(event_stream(events, renderer))
 }
 
 pub(in crate::http) async fn cancel_run(

@@ -132,8 +132,7 @@ pub(in crate::http) async fn remove(
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
-    state.agent.cancel_run(&principal, run.run_id).await?;
-    state.agent.catalog().runs().delete(&principal, run.run_id).await?;
+    state.agent.delete_run(&principal, &run).await?;
     let deleted = json!({ "id": id, "object": "chat.completion.deleted", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }

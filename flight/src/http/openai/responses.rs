@@ -149,20 +149,22 @@ pub(in crate::http) async fn response_when_done(
 }
 
 pub(super) fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Result<ResponsesDialect, ApiError> {
-    let asked = match header_text(headers, &[KSADK_EVENTS])?.as_deref() {
-        Some("1") => true,
-        None | Some("0") => false,
+    let asked = dialect_of_headers(headers)?;
+    let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
+    let is_ksadk = request.has_ksadk_metadata || (request.is_ksadk && !official);
+    Ok(if is_ksadk { ResponsesDialect::KsAdk } else { asked })
+}
+
+/// Returns the dialect that a request's headers ask for. Errors: `bad_header`.
+fn dialect_of_headers(headers: &HeaderMap) -> Result<ResponsesDialect, ApiError> {
+    match header_text(headers, &[KSADK_EVENTS])?.as_deref() {
+        Some("1") => Ok(ResponsesDialect::KsAdk),
+        None | Some("0") => Ok(ResponsesDialect::OpenAi),
         Some(other) => {
             let message = format!("header {KSADK_EVENTS} is 1 or 0, not `{other}`");
-            return Err(ApiError::new(ErrorCode::BadHeader, message));
+            Err(ApiError::new(ErrorCode::BadHeader, message))
         }
-    };
-    let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
-    Ok(if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
-        ResponsesDialect::KsAdk
-    } else {
-        ResponsesDialect::OpenAi
-    })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -175,6 +177,7 @@ pub(in crate::http) struct RetrieveParams {
 /// `GET /v1/responses/{id}`: returns the response, or its events after the `starting_after`th.
 pub(in crate::http) async fn retrieve(
     ApiCall { state, principal }: ApiCall,
+    headers: HeaderMap,
     PathText(id): PathText,
     OpenAiParams(params): OpenAiParams<RetrieveParams>,
 ) -> Result<Response, OpenAiError> {
@@ -182,25 +185,25 @@ pub(in crate::http) async fn retrieve(
         let message = "`starting_after` goes with `stream=true`; leave it out";
         return Err(OpenAiError::bad_request(ErrorCode::BadParameter, "starting_after", message));
     }
+    let dialect = dialect_of_headers(&headers)?;
     let run = stored_run(&state, &principal, &id).await?;
     if !params.stream && state.agent.server_of_run(&run).await?.is_some() {
-        return Ok(as_stored(&state, Some(&run), json_response(StatusCode::OK, &object_of(&run)?)).await?);
+        return Ok(as_stored(&state, Some(&run), json_response(StatusCode::OK, &object_of(&run, dialect)?)).await?);
     }
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     if params.stream {
-        let renderer =
-            After { inner: ResponsesRenderer::new(ResponsesDialect::OpenAi), seen: 0, after: params.starting_after };
+        let renderer = After { inner: ResponsesRenderer::new(dialect), seen: 0, after: params.starting_after };
         return Ok(event_stream(events, renderer));
     }
     let response = if run.status == RunStatus::Running {
-        response_so_far(&state, &principal, run.run_id).await?
+        object_of(&state.agent.get_run(&principal, run.run_id).await?, dialect)?
     } else {
-        object_of(&run)?
+        object_of(&run, dialect)?
     };
     Ok(json_response(StatusCode::OK, &response))
 }
 
-/// Leaves out the frames that a client has seen.
+/// Leaves out the frames that a client has seen; never the end of a run that ended with its server.
 struct After {
     inner: ResponsesRenderer,
     seen: u64,
@@ -209,6 +212,9 @@ struct After {
 
 impl Renderer for After {
     fn frame(&mut self, event: &querent_agent::RunEvent) -> Vec<querent_agent::protocols::Frame> {
+        if event.ended_with_server() {
+            self.after = None;
+        }
         let mut frames = self.inner.frame(event);
         frames.retain(|_| {
             let number = self.seen;
@@ -226,12 +232,12 @@ pub(in crate::http) async fn cancel(
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     let is_over = !matches!(run.status, RunStatus::Running | RunStatus::Cancelled);
-    if is_over && object_of(&run)?["background"] != json!(true) {
+    if is_over && object_of(&run, ResponsesDialect::OpenAi)?["background"] != json!(true) {
         let message = format!("response `{id}` is over; only one in the background, or in progress, is cancelled");
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "response_id", message));
     }
     let run = state.agent.cancel_run(&principal, run.run_id).await?;
-    Ok(json_response(StatusCode::OK, &object_of(&run)?))
+    Ok(json_response(StatusCode::OK, &object_of(&run, ResponsesDialect::OpenAi)?))
 }
 
 /// `POST /v1/responses/{id}:pause` and `:resume`, which newer clients of KsADK send: a run here is only cancelled.
@@ -248,14 +254,13 @@ pub(in crate::http) async fn pause_or_resume(
     })
 }
 
-/// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
+/// `DELETE /v1/responses/{id}`: a run in progress is cancelled first. A conversation keeps its items, as OpenAI's does.
 pub(in crate::http) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
-    state.agent.cancel_run(&principal, run.run_id).await?;
-    state.agent.catalog().runs().delete(&principal, run.run_id).await?;
+    state.agent.delete_run(&principal, &run).await?;
     let deleted = json!({ "id": response_id(run.run_id), "object": "response", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }
@@ -329,16 +334,11 @@ async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result
     }
 }
 
-fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
-    let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
+/// Returns the response of a run; of one in progress, as far as it is.
+fn object_of(run: &RunRecord, dialect: ResponsesDialect) -> Result<Value, OpenAiError> {
+    let mut renderer = ResponsesRenderer::new(dialect);
     for event in events_of(run)? {
         renderer.frame(&event);
     }
     Ok(renderer.response())
-}
-
-/// Returns the response of a run in progress, as far as it is.
-async fn response_so_far(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Value, OpenAiError> {
-    let run = state.agent.get_run(principal, run_id).await?;
-    object_of(&run)
 }
