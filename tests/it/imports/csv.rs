@@ -140,6 +140,16 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("1/2/2020\n1/2/2020\n5/7/1995\n", false, 3),
         ("1|text\n2|'it\\'s'\n'3'|text\n", false, 3),
         ("  # spaces before it\n1;3\n  # again\n4;5\n", false, 2),
+        // Nor are infinity among numbers, a word above nothing beside a time, and codes above codes.
+        ("-1.5,inf\n2.5,1.5\n", false, 2),
+        ("2024-01-01 10:00:00,5,door\n2024-01-01 10:01:00,6,\n2024-01-01 10:02:00,7,\n", false, 3),
+        ("2019,2020,door\n1,5,\n2,6,\n", true, 2),
+        ("00501,Holtsville\n06090,Simsbury\n01001,Agawam\n", false, 3),
+        ("zip,town\n00501,Holtsville\n06090,Simsbury\n", true, 2),
+        ("\"1,234\",bob\n\"5,678\",amy\n", false, 2),
+        ("\"1,234\",bob\nnone,amy\n", true, 1),
+        // A few rows below as many lines of text.
+        ("Sales\nof May\nby town\na,b,c\n1,2,x\n4,5,y\n", true, 2),
     ] {
         std::fs::write(&file, text).unwrap();
         let outcome = import(&engine, &file, &[]).await.unwrap();
@@ -409,4 +419,23 @@ async fn a_few_apostrophes_among_lines_of_text_quote_nothing() {
     assert_eq!(rows(&session, kept).await.unwrap(), [["'so'"], ["  'unicodeChar'"]]);
     import(&engine, &write(folder.path(), "t.txt", "'n'\n'a'\n'b'\n"), &[]).await.unwrap();
     assert_eq!(rows(&session, "SELECT n FROM t ORDER BY n").await.unwrap(), [["a"], ["b"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comma_within_numbers_is_not_taken_for_the_delimiter() {
+    let (folder, engine) = engine().await;
+    let file = folder.path().join("t.csv");
+    for (text, columns) in [
+        ("Berlin;1,5;2,5\nParis;3,5;4,5\n", ["VARCHAR", "VARCHAR", "VARCHAR"].as_slice()),
+        ("1,5;2,5\n3,5;4,5\n", &["VARCHAR", "VARCHAR"]),
+        ("2024-01-01;1,5\n2024-01-02;1,7\n", &["DATE", "VARCHAR"]),
+        ("1\t1,5\n2\t1,7\n", &["BIGINT", "VARCHAR"]),
+        // A list in a field that is quoted, and a file that both divide.
+        ("1;\"a,b\"\n2;\"c,d\"\n", &["BIGINT", "VARCHAR"]),
+        ("a,b;c,d\ne,f;g,h\n", &["VARCHAR", "VARCHAR", "VARCHAR"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let reading = import(&engine, &file, &[("header", "false")]).await.unwrap().reading.unwrap();
+        assert_eq!(types(&reading), columns, "{text:?}");
+    }
 }

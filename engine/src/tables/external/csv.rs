@@ -5,6 +5,7 @@ mod convert;
 mod dates;
 mod declared;
 mod dialect;
+mod header;
 mod inference;
 mod kinds;
 mod number_form;
