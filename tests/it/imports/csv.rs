@@ -183,7 +183,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 26] = [
+    let cases: [CsvCase<'_>; 27] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -193,6 +193,12 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ),
         (b"zip,n\n00501,1\n", &[("types", "[\"INTEGER\"]")], "SELECT zip + n FROM t", "502"),
         (b"d\n1/2/2012\n", &[("date_format", "%m/%d/%Y")], "SELECT d FROM t", "2012-01-02"),
+        (
+            b"d,e\n13.2.2012,2012-03-04\n",
+            &[("date_format", "%d.%m.%Y")],
+            "SELECT date_part('day', e) * 5 FROM t WHERE d = DATE '2012-02-13' AND e = DATE '2012-03-04'",
+            "20",
+        ),
         (
             b"d\n1/2/2012 5h07\n",
             &[("timestamp_format", "%d/%m/%Y %Hh%M")],

@@ -152,11 +152,6 @@ impl CsvFiles {
     fn column(&self, name: &str, inference: &ColumnInference) -> Result<CsvColumn> {
         let InferredType { data_type, format, note } = inference.inferred();
         let given = self.dialect.types.of_column(name);
-        let given_format = |data_type: &DataType| match data_type {
-            DataType::Date32 => self.dialect.date_format.as_deref(),
-            DataType::Timestamp(_, _) => self.dialect.timestamp_format.as_deref(),
-            _ => None,
-        };
         let column = |data_type: DataType, format: Option<TemporalFormat>, note| CsvColumn {
             name: name.to_owned(),
             data_type,
@@ -168,7 +163,7 @@ impl CsvFiles {
             return Ok(column(data_type, format, note));
         };
         let is_temporal = matches!(given, DataType::Date32 | DataType::Timestamp(_, _));
-        if let Some(format) = given_format(given) {
+        if let Some(format) = self.dialect.given_format(given) {
             return Ok(column(given.clone(), Some(TemporalFormat::from_text(format)), None));
         }
         match note {
@@ -249,6 +244,9 @@ impl CsvInference {
     }
 }
 
+/// What stands for the format of SQL among those of columns.
+const ISO: &str = "";
+
 /// A column, and how its values are read.
 #[derive(Debug, Clone, PartialEq)]
 struct CsvColumn {
@@ -281,16 +279,14 @@ impl TypedCsv {
         let formats: BTreeMap<String, String> = serde_json::from_str(read(COLUMN_FORMATS)).unwrap_or_default();
         let kept: Vec<String> = serde_json::from_str(read(KEPT_MARKERS)).unwrap_or_default();
         let column = |field: &Arc<Field>| {
-            let given = match field.data_type() {
-                DataType::Date32 => dialect.date_format.as_ref(),
-                DataType::Timestamp(_, _) => dialect.timestamp_format.as_ref(),
-                _ => None,
-            };
-            let format = formats.get(field.name()).or(given);
+            let found = formats.get(field.name()).map(String::as_str);
             CsvColumn {
                 name: field.name().clone(),
                 data_type: plain_text(field.data_type()),
-                format: format.map_or(TemporalFormat::Iso, |format| TemporalFormat::from_text(format)),
+                format: match found.or_else(|| dialect.given_format(field.data_type())) {
+                    None | Some(ISO) => TemporalFormat::Iso,
+                    Some(format) => TemporalFormat::from_text(format),
+                },
                 keeps_markers: kept.contains(field.name()),
                 note: None,
             }
@@ -306,12 +302,14 @@ impl TypedCsv {
         dialect.null_value = Some(self.markers.join(","));
         let mut options = dialect.options();
         let text = |value: serde_json::Result<String>| value.unwrap_or_default();
-        let formats: BTreeMap<&str, String> = self
-            .columns
-            .iter()
-            .filter(|column| column.format != TemporalFormat::Iso)
-            .map(|column| (column.name.as_str(), column.format.text(column.data_type == DataType::Date32)))
-            .collect();
+        let format = |column: &CsvColumn| match &column.format {
+            // The format that was given is that of other columns.
+            TemporalFormat::Iso => self.dialect.given_format(&column.data_type).map(|_| ISO.to_owned()),
+            format => Some(format.text(column.data_type == DataType::Date32)),
+        };
+        let columns = self.columns.iter();
+        let formats: BTreeMap<&str, String> =
+            columns.filter_map(|column| Some((column.name.as_str(), format(column)?))).collect();
         let kept: Vec<&str> =
             self.columns.iter().filter(|column| column.keeps_markers).map(|column| column.name.as_str()).collect();
         if !formats.is_empty() {
