@@ -148,6 +148,11 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("zip,town\n00501,Holtsville\n06090,Simsbury\n", true, 2),
         ("\"1,234\",bob\n\"5,678\",amy\n", false, 2),
         ("\"1,234\",bob\nnone,amy\n", true, 1),
+        // An index has no name, as pandas and R write it.
+        (",name,city\n0,Bob,Paris\n1,Amy,Rome\n", true, 2),
+        ("\"\",\"name\"\n2024-01-01,\"Bob\"\n2024-01-02,\"Amy\"\n", true, 2),
+        (",paris\n1,rome\n2,paris\n3,paris\n", false, 4),
+        (",paris\n1,rome\n,oslo\n", false, 3),
         // A few rows below as many lines of text.
         ("Sales\nof May\nby town\na,b,c\n1,2,x\n4,5,y\n", true, 2),
     ] {
@@ -436,7 +441,9 @@ async fn a_comma_within_numbers_is_not_taken_for_the_delimiter() {
         ("1,5;2,5\n3,5;4,5\n", &["VARCHAR", "VARCHAR"]),
         ("2024-01-01;1,5\n2024-01-02;1,7\n", &["DATE", "VARCHAR"]),
         ("1\t1,5\n2\t1,7\n", &["BIGINT", "VARCHAR"]),
-        // A list in a field that is quoted, and a file that both divide.
+        // Lists in fields that are quoted, and a file that both divide.
+        ("'790,44'\n'1,5'\n'3,5'\n", &["VARCHAR"]),
+        ("'x','b,c'\n'y','d,e'\n'z','f,g'\n", &["VARCHAR", "VARCHAR"]),
         ("1;\"a,b\"\n2;\"c,d\"\n", &["BIGINT", "VARCHAR"]),
         ("a,b;c,d\ne,f;g,h\n", &["VARCHAR", "VARCHAR", "VARCHAR"]),
     ] {

@@ -62,7 +62,7 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
         return true;
     }
     let cells = || first.iter().zip(&columns).enumerate().filter(|(_, (value, _))| !value.is_empty());
-    if columns.iter().any(is_typed) {
+    if columns.iter().any(is_typed) && !names_all_but_an_index(first, below, &columns) {
         let is_value = |index: usize, value: &str, column: &ColumnInference| match column.inferred().data_type {
             _ if !column.has_values() => false,
             // Half of the words, or of the orders of a date, says nothing by itself.
@@ -87,7 +87,7 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
                 || (has_value || has_no_name) && markers.contains(value)
         });
     }
-    // All is text. Names of columns are no numbers, and most of them are not among the values; a list of words may have one
+    // All that it stands above is text. Names of columns are no numbers, and most of them are not among the values; a list of words may have one
     // of them.
     let recurs = |(index, (value, _)): &(usize, (&String, &ColumnInference))| {
         let found = below.iter().filter(|row| row.get(*index) == Some(*value) && *row != first).take(2).count();
@@ -100,6 +100,20 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
     let is_whole_line = width == 1 && first.iter().any(|line| holds_values(line));
     let are_numbers = !below.is_empty() && first.iter().all(|value| is_numeric(value));
     !(are_values || has_code || is_whole_line || are_numbers)
+}
+
+/// Returns whether the first record names all columns of text, and not the first one, which has another type and a value in each
+/// row: pandas and R write names so beside an index.
+fn names_all_but_an_index(first: &[String], below: &[Vec<String>], columns: &[ColumnInference]) -> bool {
+    let (Some((unnamed, names)), Some((index, texts))) = (first.split_first(), columns.split_first()) else {
+        return false;
+    };
+    unnamed.is_empty()
+        && !names.is_empty()
+        && !names.iter().any(String::is_empty)
+        && is_typed(index)
+        && !texts.iter().any(is_typed)
+        && below.iter().all(|row| row.first().is_some_and(|value| !value.is_empty()))
 }
 
 /// Returns whether a value is none of the numbers that columns are called by, such as years: it has a digit, and is more than

@@ -355,8 +355,11 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
         let is_single = other.quote == Some(b'\'');
         // Apostrophes are quotes only where they quote.
         let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
+        // Where they quote in every record, but for a header, what they hold is no reason for more columns.
+        let quotes_each = candidate.quoted as usize + 1 >= candidate.records;
+        let is_as_consistent = candidate.rank(false).4 >= best.rank(false).4;
         let not_worse = candidate.rank(false) > best.rank(false)
-            || (is_single && candidate.rank(false).4 >= best.rank(false).4 && candidate.width >= best.width);
+            || (is_single && is_as_consistent && (quotes_each || candidate.width >= best.width));
         if quotes && not_worse {
             best = candidate;
         }
