@@ -443,6 +443,12 @@ async fn a_comma_within_numbers_is_not_taken_for_the_delimiter() {
         ("1\t1,5\n2\t1,7\n", &["BIGINT", "VARCHAR"]),
         // Lists in fields that are quoted, and a file that both divide.
         ("'790,44'\n'1,5'\n'3,5'\n", &["VARCHAR"]),
+        ("price\n1,5\n2,25\n", &["VARCHAR"]),
+        ("sales\n1,234,567\n2,345,678\n", &["VARCHAR"]),
+        ("Sales\na,b\n1,5\n2,25\n", &["VARCHAR", "VARCHAR"]),
+        // Quotes with a backslash before those inside are quotes.
+        ("\"x\",\"{\\\"a\\\":1,\\\"b\\\":2}\"\n\"y\",\"{\\\"a\\\":3,\\\"b\\\":4}\"\n", &["VARCHAR", "VARCHAR"]),
+        ("\"1,234,567\";\"x\"\n", &["VARCHAR", "VARCHAR"]),
         ("'x','b,c'\n'y','d,e'\n'z','f,g'\n", &["VARCHAR", "VARCHAR"]),
         ("1;\"a,b\"\n2;\"c,d\"\n", &["BIGINT", "VARCHAR"]),
         ("a,b;c,d\ne,f;g,h\n", &["VARCHAR", "VARCHAR", "VARCHAR"]),

@@ -236,15 +236,26 @@ impl Candidate {
         }
     }
 
+    /// Whether its only column is one of numbers with commas.
+    fn has_comma_numbers(&self, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> bool {
+        let rows = rows_of(&self.syntax, text, is_whole, self.width);
+        columns_below(&rows, self.width, dialect).iter().all(|column| column.inferred().note.is_some())
+    }
+
+    fn consistency(&self) -> u64 {
+        (self.consistent * 1000.0) as u64
+    }
+
     /// What makes one candidate better than another: earlier parts first.
-    fn rank(&self, prefers_tabs: bool) -> (bool, bool, bool, bool, u64, Reverse<usize>, usize, usize) {
+    fn rank(&self, prefers_tabs: bool) -> (bool, bool, bool, bool, bool, u64, Reverse<usize>, usize, usize) {
         let is_preferred = prefers_tabs && self.syntax.delimiter == b'\t';
         (
             self.is_acceptable(),
             self.is_acceptable() && is_preferred,
             self.is_well_quoted(),
             self.ragged == 0 && self.notes == 0,
-            (self.consistent * 1000.0) as u64,
+            self.syntax.quote.is_some(),
+            self.consistency(),
             Reverse(self.undivided),
             self.typed,
             self.width,
@@ -274,8 +285,13 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
             }
         }
         let mut best = best.unwrap_or_else(|| measure(dialect, dialect.syntax, text, sample.is_whole));
-        if !dialect.is_given("delimiter") && !best.is_acceptable() {
-            best = single_column(dialect, best.syntax, text, sample.is_whole);
+        let is_open = !dialect.is_given("delimiter");
+        if is_open && (!best.is_acceptable() || best.notes > 0 && best.syntax.delimiter == b',') {
+            let single = single_column(dialect, best.syntax, text, sample.is_whole);
+            // A line above numbers with commas is their name, and no note above columns of numbers.
+            if !best.is_acceptable() || single.has_comma_numbers(text, sample.is_whole, dialect) {
+                best = single;
+            }
         }
         best
     };
@@ -357,7 +373,7 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
         let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
         // Where they quote in every record, but for a header, what they hold is no reason for more columns.
         let quotes_each = candidate.quoted as usize + 1 >= candidate.records;
-        let is_as_consistent = candidate.rank(false).4 >= best.rank(false).4;
+        let is_as_consistent = candidate.consistency() >= best.consistency();
         let not_worse = candidate.rank(false) > best.rank(false)
             || (is_single && is_as_consistent && (quotes_each || candidate.width >= best.width));
         if quotes && not_worse {
