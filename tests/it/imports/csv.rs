@@ -458,3 +458,24 @@ async fn a_comma_within_numbers_is_not_taken_for_the_delimiter() {
         assert_eq!(types(&reading), columns, "{text:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backslashes_before_quotes_are_known_wherever_they_stand() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    // More records than the dialect is looked for in.
+    let plain: String = (0..5_000).map(|row| format!("{row},plain\n")).collect();
+    for (late, expected) in [
+        ("5000,\"say \\\"hi\\\"\"\n", "say \"hi\""),
+        ("5000,\"{\\\"a\\\":1,\\\"b\\\":2}\"\n", "{\"a\":1,\"b\":2}"),
+        // Of one file with both, what reads more fields as quoted is taken.
+        ("4998,\"a \"\"b\"\"\"\n4999,\"c \"\"d\"\"\"\n5000,\"e \\\"f\\\"\"\n", "\"e \\\"f\\\"\""),
+    ] {
+        let file = write(folder.path(), "t.csv", format!("id,note\n{plain}{late}"));
+        let outcome = import(&engine, &file, &[]).await.unwrap_or_else(|error| panic!("{late}: {error}"));
+        assert_eq!(outcome.reading.unwrap().columns.len(), 2);
+        assert_eq!(rows(&session, "SELECT note FROM t WHERE id = 5000").await.unwrap(), [[expected]]);
+        let external = format!("SELECT note FROM read_csv('{}') WHERE id = 5000", file.display());
+        assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "where it lies");
+    }
+}

@@ -35,6 +35,7 @@ use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
 use inference::{ColumnInference, InferredType};
 use parallel::{in_order, worker_count};
+use records::CsvSyntax;
 use rows::{CsvRows, TextChunk, first_record, with_remedy};
 
 /// CSV files of one table: one dialect, one header.
@@ -89,13 +90,35 @@ impl CsvFiles {
         Ok(())
     }
 
-    /// Starts the inference of types.
-    pub(crate) fn inference(&self) -> CsvInference {
+    fn inference(&self) -> CsvInference {
         CsvInference {
             names: self.names.clone(),
             markers: self.dialect.null_markers(),
             columns: vec![ColumnInference::new(self.dialect.given_formats()); self.names.len()],
+            malformed: 0,
+            has_escapes: false,
         }
+    }
+
+    /// Infers types by `read`, which calls [`Self::infer`] for each file. Where fields have backslashes before the quotes inside
+    /// of them, but below what the dialect was found in, the files are read again so. Blocks.
+    pub(crate) fn infer_all(
+        &mut self,
+        mut read: impl FnMut(&Self, &mut CsvInference) -> Result<()>,
+    ) -> Result<CsvInference> {
+        let mut inference = self.inference();
+        let outcome = read(self, &mut inference);
+        if inference.has_escapes && self.dialect.syntax.escape.is_none() && !self.dialect.is_given("escape") {
+            let escaped = CsvSyntax { escape: Some(b'\\'), ..self.dialect.syntax };
+            let unescaped = std::mem::replace(&mut self.dialect.syntax, escaped);
+            let mut again = self.inference();
+            let is_read = read(self, &mut again).is_ok();
+            if is_read && (again.malformed == 0 || outcome.is_ok() && again.malformed < inference.malformed) {
+                return Ok(again);
+            }
+            self.dialect.syntax = unescaped;
+        }
+        outcome.map(|()| inference)
     }
 
     /// Infers types from a file's text. Where only its beginning is read, the last record may be cut in two. Blocks.
@@ -109,20 +132,10 @@ impl CsvFiles {
         // Whoever reads the rows sets aside what cannot be read.
         let rejects = self.dialect.ignore_errors.then(Rejects::default);
         let mut rows = CsvRows::open(path, &self.dialect, &self.names, rejects, source)?;
-        let mut next = || match rows.next_chunk() {
-            Err(_) if !is_whole => Ok(None),
-            read => read,
-        };
-        // Most files are one chunk, which is not worth threads.
-        let Some(first) = next()? else { return Ok(()) };
-        inference.update(&first);
-        match next()? {
-            None => Ok(()),
-            Some(second) => {
-                inference.update(&second);
-                inference.update_all(next)
-            }
-        }
+        let read = inference.read(&mut rows, is_whole);
+        inference.malformed += rows.malformed();
+        inference.has_escapes |= rows.has_escapes();
+        read
     }
 
     /// Returns the columns as inferred and given. `declared`: the types are those of a statement, which the null markers
@@ -179,9 +192,30 @@ pub(crate) struct CsvInference {
     names: Vec<String>,
     markers: Vec<String>,
     columns: Vec<ColumnInference>,
+    /// The fields that begin with a quote and are not well quoted.
+    malformed: u64,
+    /// Whether a record with such a field has a backslash before a quote.
+    has_escapes: bool,
 }
 
 impl CsvInference {
+    fn read(&mut self, rows: &mut CsvRows, is_whole: bool) -> Result<()> {
+        let mut next = || match rows.next_chunk() {
+            Err(_) if !is_whole => Ok(None),
+            read => read,
+        };
+        // Most files are one chunk, which is not worth threads.
+        let Some(first) = next()? else { return Ok(()) };
+        self.update(&first);
+        match next()? {
+            None => Ok(()),
+            Some(second) => {
+                self.update(&second);
+                self.update_all(next)
+            }
+        }
+    }
+
     fn update(&mut self, chunk: &TextChunk) {
         for (index, column) in self.columns.iter_mut().enumerate() {
             for row in 0..chunk.rows() {
