@@ -148,6 +148,10 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("zip,town\n00501,Holtsville\n06090,Simsbury\n", true, 2),
         ("\"1,234\",bob\n\"5,678\",amy\n", false, 2),
         ("\"1,234\",bob\nnone,amy\n", true, 1),
+        // Years in a row are names where the rows have none.
+        ("country,1990,1991,1992\nFrance,5,6,7\nSpain,8,9,10\n", true, 2),
+        ("a,2001,2002,2003\nb,2002,2003,2004\n", false, 2),
+        ("a,2001,2003,2004\nb,5,6,7\n", false, 2),
         // An index has no name, as pandas and R write it.
         (",name,city\n0,Bob,Paris\n1,Amy,Rome\n", true, 2),
         ("\"\",\"name\"\n2024-01-01,\"Bob\"\n2024-01-02,\"Amy\"\n", true, 2),

@@ -2,7 +2,8 @@
 //! its values are of their columns' types then.
 //!
 //! It differs where all is text, of which DuckDB takes the first record for names: values that occur again below, or that are
-//! written with digits as those below are, are data.
+//! written with digits as those below are, are data. And it differs where names look like values: years in a row, and what stands
+//! beside an index without a name.
 
 use arrow::datatypes::DataType;
 
@@ -14,6 +15,8 @@ use super::sniffer::SAMPLE_RECORDS;
 
 /// So many rows say enough that a single one with a word of the first record is no reason to take that for data.
 const FEW_ROWS: usize = 20;
+/// So many years in a row are names of columns.
+const LEAST_YEARS: usize = 3;
 
 /// Returns the texts of the first records of the sample, as rows.
 pub(super) fn rows_of(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize) -> Vec<Vec<String>> {
@@ -58,7 +61,7 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
     let rows = rows_of(syntax, text, is_whole, width);
     let columns = columns_below(&rows, width, dialect);
     let Some((first, below)) = rows.split_first() else { return true };
-    if first.iter().all(String::is_empty) {
+    if first.iter().all(String::is_empty) || names_years(first) && !below.iter().any(|row| names_years(row)) {
         return true;
     }
     let cells = || first.iter().zip(&columns).enumerate().filter(|(_, (value, _))| !value.is_empty());
@@ -100,6 +103,19 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
     let is_whole_line = width == 1 && first.iter().any(|line| holds_values(line));
     let are_numbers = !below.is_empty() && first.iter().all(|value| is_numeric(value));
     !(are_values || has_code || is_whole_line || are_numbers)
+}
+
+/// Returns whether a record is of names and years, of which each is the one after that before it. Tables with a column a year have
+/// such a header, whose years could be values too.
+fn names_years(record: &[String]) -> bool {
+    let year = |value: &String| value.parse::<u32>().ok().filter(|year| (1000..3000).contains(year));
+    let years: Vec<u32> = record.iter().filter_map(year).collect();
+    let is_name = |value: &&String| year(value).is_none();
+    let mut names = record.iter().filter(is_name).peekable();
+    years.len() >= LEAST_YEARS
+        && years.windows(2).all(|pair| matches!(pair, [one, next] if one + 1 == *next))
+        && names.peek().is_some()
+        && names.all(|name| name.is_empty() || name.contains(char::is_alphabetic))
 }
 
 /// Returns whether the first record names all columns of text, and not the first one, which has another type and a value in each
