@@ -192,7 +192,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 27] = [
+    let cases: [CsvCase<'_>; 28] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -242,6 +242,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
             "1001999.25",
         ),
         (b"price\n1,5\n2,5\n", &[("decimal", ",")], "SELECT sum(price) FROM t", "4.0"),
+        (b"sales\n1,234\n2,345\n", &[("thousands", ",")], "SELECT sum(sales) FROM t", "3579"),
         (b"a,b\n\"1,234\",x\n\"2,345,678\",y\n", &[("thousands", ",")], "SELECT max(a) FROM t", "2345678"),
         (b"a;b\n1,5;x\n", &[("decimal", ","), ("types", "a=DECIMAL(10,2)")], "SELECT a FROM t", "1.50"),
         (b"a;b\n1.5;x\n2,5;y\n", &[("decimal_separator", ",")], "SELECT max(a) FROM t", "2,5"),

@@ -90,8 +90,8 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
                 || (has_value || has_no_name) && markers.contains(value)
         });
     }
-    // All that it stands above is text. Names of columns are no numbers, and most of them are not among the values; a list of words may have one
-    // of them.
+    // All that it stands above is text. Names of columns are no numbers, and most of them are not among the values; a list of
+    // words may have one of them.
     let recurs = |(index, (value, _)): &(usize, (&String, &ColumnInference))| {
         let found = below.iter().filter(|row| row.get(*index) == Some(*value) && *row != first).take(2).count();
         found > 1 || found == 1 && below.len() < FEW_ROWS

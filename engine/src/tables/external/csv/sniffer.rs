@@ -239,7 +239,8 @@ impl Candidate {
     /// Whether its only column is one of numbers with commas.
     fn has_comma_numbers(&self, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> bool {
         let rows = rows_of(&self.syntax, text, is_whole, self.width);
-        columns_below(&rows, self.width, dialect).iter().all(|column| column.inferred().note.is_some())
+        let columns = columns_below(&rows, self.width, dialect);
+        columns.iter().all(|column| is_typed(column) || column.inferred().note.is_some())
     }
 
     fn consistency(&self) -> u64 {
