@@ -148,7 +148,8 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("zip,town\n00501,Holtsville\n06090,Simsbury\n", true, 2),
         ("\"1,234\",bob\n\"5,678\",amy\n", false, 2),
         ("\"1,234\",bob\nnone,amy\n", true, 1),
-        // Years in a row are names where the rows have none.
+        // Years in equal steps are names where the rows have none.
+        ("rownames,1940,1945,1950,1955\nFood,22.2,44.5,59.6,73.2\n", true, 1),
         ("country,1990,1991,1992\nFrance,5,6,7\nSpain,8,9,10\n", true, 2),
         ("a,2001,2002,2003\nb,2002,2003,2004\n", false, 2),
         ("a,2001,2003,2004\nb,5,6,7\n", false, 2),

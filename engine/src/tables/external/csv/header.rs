@@ -2,8 +2,8 @@
 //! its values are of their columns' types then.
 //!
 //! It differs where all is text, of which DuckDB takes the first record for names: values that occur again below, or that are
-//! written with digits as those below are, are data. And it differs where names look like values: years in a row, and what stands
-//! beside an index without a name.
+//! written with digits as those below are, are data. And it differs where names look like values: years in equal steps, and what
+//! stands beside an index without a name.
 
 use arrow::datatypes::DataType;
 
@@ -15,7 +15,7 @@ use super::sniffer::SAMPLE_RECORDS;
 
 /// So many rows say enough that a single one with a word of the first record is no reason to take that for data.
 const FEW_ROWS: usize = 20;
-/// So many years in a row are names of columns.
+/// So many years in equal steps are names of columns.
 const LEAST_YEARS: usize = 3;
 
 /// Returns the texts of the first records of the sample, as rows.
@@ -105,15 +105,17 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
     !(are_values || has_code || is_whole_line || are_numbers)
 }
 
-/// Returns whether a record is of names and years, of which each is the one after that before it. Tables with a column a year have
-/// such a header, whose years could be values too.
+/// Returns whether a record is of names and years, with as many years between any two that follow each other. Tables with a column
+/// a year, or one every five years, have such a header, whose years could be values too.
 fn names_years(record: &[String]) -> bool {
-    let year = |value: &String| value.parse::<u32>().ok().filter(|year| (1000..3000).contains(year));
+    let year = |value: &String| value.parse::<u32>().ok().filter(|year| (1500..2200).contains(year));
     let years: Vec<u32> = record.iter().filter_map(year).collect();
+    let steps: Vec<Option<u32>> =
+        years.iter().zip(years.iter().skip(1)).map(|(one, next)| next.checked_sub(*one)).collect();
     let is_name = |value: &&String| year(value).is_none();
     let mut names = record.iter().filter(is_name).peekable();
     years.len() >= LEAST_YEARS
-        && years.windows(2).all(|pair| matches!(pair, [one, next] if one + 1 == *next))
+        && steps.iter().all(|step| step.is_some_and(|step| step > 0) && steps.first() == Some(step))
         && names.peek().is_some()
         && names.all(|name| name.is_empty() || name.contains(char::is_alphabetic))
 }
