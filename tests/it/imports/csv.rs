@@ -484,4 +484,13 @@ async fn backslashes_before_quotes_are_known_wherever_they_stand() {
         let external = format!("SELECT note FROM read_csv('{}') WHERE id = 5000", file.display());
         assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "where it lies");
     }
+    // Comments and apostrophes below those records are refused, with the option that says them.
+    for (late, option, value, count) in
+        [("# the end\n", "comment", "#", 5_000), ("5000,'say, hi'\n", "quote", "'", 5_001)]
+    {
+        let file = write(folder.path(), "t.csv", format!("id,note\n{plain}{late}"));
+        let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(&format!(", {option} ")), "{error}");
+        assert_eq!(import(&engine, &file, &[(option, value)]).await.unwrap().rows, Some(count));
+    }
 }

@@ -267,7 +267,12 @@ pub(super) fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &
             true => "null_padding reads missing fields as null, ",
             false => "null_padding makes columns of them, ",
         };
-        format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields")
+        let other = match value.trim_start().chars().next() {
+            Some('#') => ", comment leaves out those that begin with #",
+            _ if value.contains('\'') => ", quote says what quotes them",
+            _ => "",
+        };
+        format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields{other}")
     } else if error.starts_with("expected") {
         format!(", found `{}`", shortened(value))
     } else {
