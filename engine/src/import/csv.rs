@@ -17,11 +17,13 @@ pub(super) async fn infer(
     counter: ByteCounter,
 ) -> Result<(SchemaRef, TypedCsv)> {
     blocking(move || {
-        let csv = CsvFiles::open(&files, &options)?;
-        let mut inference = csv.inference();
-        for file in &files {
-            csv.infer(&file.path, &mut inference, counter.count(open(file)?), true)?;
-        }
+        let mut csv = CsvFiles::open(&files, &options)?;
+        let inference = csv.infer_all(|csv, inference| {
+            for file in &files {
+                csv.infer(&file.path, inference, counter.count(open(file)?), true)?;
+            }
+            Ok(())
+        })?;
         let typed = csv.typed(&inference, false)?;
         Ok((typed.schema(), typed))
     })

@@ -311,16 +311,18 @@ async fn infer_csv(
         if let (Some(declared), Some(first)) = (&declared, files.first()) {
             csv.read_first_as_declared(declared, first)?;
         }
-        let mut inference = csv.inference();
-        let mut budget = effort.bytes();
-        for file in &files {
-            if budget == 0 {
-                break;
+        let inference = csv.infer_all(|csv, inference| {
+            let mut budget = effort.bytes();
+            for file in &files {
+                if budget == 0 {
+                    break;
+                }
+                let is_whole = file.size <= budget;
+                csv.infer(&file.path, inference, open(file)?.take(budget), is_whole)?;
+                budget = budget.saturating_sub(file.size);
             }
-            let is_whole = file.size <= budget;
-            csv.infer(&file.path, &mut inference, open(file)?.take(budget), is_whole)?;
-            budget = budget.saturating_sub(file.size);
-        }
+            Ok(())
+        })?;
         let typed = csv.typed(&inference, declared.is_some())?;
         Ok((typed.schema(), typed.options()))
     })

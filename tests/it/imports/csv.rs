@@ -140,6 +140,26 @@ async fn a_first_record_is_kept_unless_it_names_the_columns() {
         ("1/2/2020\n1/2/2020\n5/7/1995\n", false, 3),
         ("1|text\n2|'it\\'s'\n'3'|text\n", false, 3),
         ("  # spaces before it\n1;3\n  # again\n4;5\n", false, 2),
+        // Nor are infinity among numbers, a word above nothing beside a time, and codes above codes.
+        ("-1.5,inf\n2.5,1.5\n", false, 2),
+        ("2024-01-01 10:00:00,5,door\n2024-01-01 10:01:00,6,\n2024-01-01 10:02:00,7,\n", false, 3),
+        ("2019,2020,door\n1,5,\n2,6,\n", true, 2),
+        ("00501,Holtsville\n06090,Simsbury\n01001,Agawam\n", false, 3),
+        ("zip,town\n00501,Holtsville\n06090,Simsbury\n", true, 2),
+        ("\"1,234\",bob\n\"5,678\",amy\n", false, 2),
+        ("\"1,234\",bob\nnone,amy\n", true, 1),
+        // Years in equal steps are names where the rows have none.
+        ("rownames,1940,1945,1950,1955\nFood,22.2,44.5,59.6,73.2\n", true, 1),
+        ("country,1990,1991,1992\nFrance,5,6,7\nSpain,8,9,10\n", true, 2),
+        ("a,2001,2002,2003\nb,2002,2003,2004\n", false, 2),
+        ("a,2001,2003,2004\nb,5,6,7\n", false, 2),
+        // An index has no name, as pandas and R write it.
+        (",name,city\n0,Bob,Paris\n1,Amy,Rome\n", true, 2),
+        ("\"\",\"name\"\n2024-01-01,\"Bob\"\n2024-01-02,\"Amy\"\n", true, 2),
+        (",paris\n1,rome\n2,paris\n3,paris\n", false, 4),
+        (",paris\n1,rome\n,oslo\n", false, 3),
+        // A few rows below as many lines of text.
+        ("Sales\nof May\nby town\na,b,c\n1,2,x\n4,5,y\n", true, 2),
     ] {
         std::fs::write(&file, text).unwrap();
         let outcome = import(&engine, &file, &[]).await.unwrap();
@@ -173,7 +193,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 26] = [
+    let cases: [CsvCase<'_>; 28] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
         (
             b"a,n\n1,2\n",
@@ -183,6 +203,12 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         ),
         (b"zip,n\n00501,1\n", &[("types", "[\"INTEGER\"]")], "SELECT zip + n FROM t", "502"),
         (b"d\n1/2/2012\n", &[("date_format", "%m/%d/%Y")], "SELECT d FROM t", "2012-01-02"),
+        (
+            b"d,e\n13.2.2012,2012-03-04\n",
+            &[("date_format", "%d.%m.%Y")],
+            "SELECT date_part('day', e) * 5 FROM t WHERE d = DATE '2012-02-13' AND e = DATE '2012-03-04'",
+            "20",
+        ),
         (
             b"d\n1/2/2012 5h07\n",
             &[("timestamp_format", "%d/%m/%Y %Hh%M")],
@@ -217,6 +243,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
             "1001999.25",
         ),
         (b"price\n1,5\n2,5\n", &[("decimal", ",")], "SELECT sum(price) FROM t", "4.0"),
+        (b"sales\n1,234\n2,345\n", &[("thousands", ",")], "SELECT sum(sales) FROM t", "3579"),
         (b"a,b\n\"1,234\",x\n\"2,345,678\",y\n", &[("thousands", ",")], "SELECT max(a) FROM t", "2345678"),
         (b"a;b\n1,5;x\n", &[("decimal", ","), ("types", "a=DECIMAL(10,2)")], "SELECT a FROM t", "1.50"),
         (b"a;b\n1.5;x\n2,5;y\n", &[("decimal_separator", ",")], "SELECT max(a) FROM t", "2,5"),
@@ -409,4 +436,62 @@ async fn a_few_apostrophes_among_lines_of_text_quote_nothing() {
     assert_eq!(rows(&session, kept).await.unwrap(), [["'so'"], ["  'unicodeChar'"]]);
     import(&engine, &write(folder.path(), "t.txt", "'n'\n'a'\n'b'\n"), &[]).await.unwrap();
     assert_eq!(rows(&session, "SELECT n FROM t ORDER BY n").await.unwrap(), [["a"], ["b"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comma_within_numbers_is_not_taken_for_the_delimiter() {
+    let (folder, engine) = engine().await;
+    let file = folder.path().join("t.csv");
+    let cases: [(&str, &[&str]); 13] = [
+        ("Berlin;1,5;2,5\nParis;3,5;4,5\n", &["VARCHAR", "VARCHAR", "VARCHAR"]),
+        ("1,5;2,5\n3,5;4,5\n", &["VARCHAR", "VARCHAR"]),
+        ("2024-01-01;1,5\n2024-01-02;1,7\n", &["DATE", "VARCHAR"]),
+        ("1\t1,5\n2\t1,7\n", &["BIGINT", "VARCHAR"]),
+        // Lists in fields that are quoted, and a file that both divide.
+        ("'790,44'\n'1,5'\n'3,5'\n", &["VARCHAR"]),
+        ("price\n1,5\n2,25\n", &["VARCHAR"]),
+        ("sales\n1,234,567\n2,345,678\n", &["VARCHAR"]),
+        ("Sales\na,b\n1,5\n2,25\n", &["VARCHAR", "VARCHAR"]),
+        // Quotes with a backslash before those inside are quotes.
+        ("\"x\",\"{\\\"a\\\":1,\\\"b\\\":2}\"\n\"y\",\"{\\\"a\\\":3,\\\"b\\\":4}\"\n", &["VARCHAR", "VARCHAR"]),
+        ("\"1,234,567\";\"x\"\n", &["VARCHAR", "VARCHAR"]),
+        ("'x','b,c'\n'y','d,e'\n'z','f,g'\n", &["VARCHAR", "VARCHAR"]),
+        ("1;\"a,b\"\n2;\"c,d\"\n", &["BIGINT", "VARCHAR"]),
+        ("a,b;c,d\ne,f;g,h\n", &["VARCHAR", "VARCHAR", "VARCHAR"]),
+    ];
+    for (text, columns) in cases {
+        std::fs::write(&file, text).unwrap();
+        let reading = import(&engine, &file, &[("header", "false")]).await.unwrap().reading.unwrap();
+        assert_eq!(types(&reading), columns, "{text:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backslashes_before_quotes_are_known_wherever_they_stand() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    // More records than the dialect is looked for in.
+    let plain: String = (0..5_000).map(|row| format!("{row},plain\n")).collect();
+    for (late, expected) in [
+        ("5000,\"say \\\"hi\\\"\"\n", "say \"hi\""),
+        ("5000,\"{\\\"a\\\":1,\\\"b\\\":2}\"\n", "{\"a\":1,\"b\":2}"),
+        // Of one file with both, what reads more fields as quoted is taken.
+        ("4998,\"a \"\"b\"\"\"\n4999,\"c \"\"d\"\"\"\n5000,\"e \\\"f\\\"\"\n", "\"e \\\"f\\\"\""),
+    ] {
+        let file = write(folder.path(), "t.csv", format!("id,note\n{plain}{late}"));
+        let outcome = import(&engine, &file, &[]).await.unwrap_or_else(|error| panic!("{late}: {error}"));
+        assert_eq!(outcome.reading.unwrap().columns.len(), 2);
+        assert_eq!(rows(&session, "SELECT note FROM t WHERE id = 5000").await.unwrap(), [[expected]]);
+        let external = format!("SELECT note FROM read_csv('{}') WHERE id = 5000", file.display());
+        assert_eq!(rows(&session, &external).await.unwrap(), [[expected]], "where it lies");
+    }
+    // Comments and apostrophes below those records are refused, with the option that says them.
+    for (late, option, value, count) in
+        [("# the end\n", "comment", "#", 5_000), ("5000,'say, hi'\n", "quote", "'", 5_001)]
+    {
+        let file = write(folder.path(), "t.csv", format!("id,note\n{plain}{late}"));
+        let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+        assert!(error.contains(&format!(", {option} ")), "{error}");
+        assert_eq!(import(&engine, &file, &[(option, value)]).await.unwrap().rows, Some(count));
+    }
 }

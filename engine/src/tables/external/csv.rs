@@ -5,6 +5,7 @@ mod convert;
 mod dates;
 mod declared;
 mod dialect;
+mod header;
 mod inference;
 mod kinds;
 mod number_form;
@@ -34,6 +35,7 @@ use convert::{ColumnReading, convert};
 use dates::TemporalFormat;
 use inference::{ColumnInference, InferredType};
 use parallel::{in_order, worker_count};
+use records::CsvSyntax;
 use rows::{CsvRows, TextChunk, first_record, with_remedy};
 
 /// CSV files of one table: one dialect, one header.
@@ -88,13 +90,35 @@ impl CsvFiles {
         Ok(())
     }
 
-    /// Starts the inference of types.
-    pub(crate) fn inference(&self) -> CsvInference {
+    fn inference(&self) -> CsvInference {
         CsvInference {
             names: self.names.clone(),
             markers: self.dialect.null_markers(),
             columns: vec![ColumnInference::new(self.dialect.given_formats()); self.names.len()],
+            malformed: 0,
+            has_escapes: false,
         }
+    }
+
+    /// Infers types by `read`, which calls [`Self::infer`] for each file. Where fields have backslashes before the quotes inside
+    /// of them, but below what the dialect was found in, the files are read again so. Blocks.
+    pub(crate) fn infer_all(
+        &mut self,
+        mut read: impl FnMut(&Self, &mut CsvInference) -> Result<()>,
+    ) -> Result<CsvInference> {
+        let mut inference = self.inference();
+        let outcome = read(self, &mut inference);
+        if inference.has_escapes && self.dialect.syntax.escape.is_none() && !self.dialect.is_given("escape") {
+            let escaped = CsvSyntax { escape: Some(b'\\'), ..self.dialect.syntax };
+            let unescaped = std::mem::replace(&mut self.dialect.syntax, escaped);
+            let mut again = self.inference();
+            let is_read = read(self, &mut again).is_ok();
+            if is_read && (again.malformed == 0 || outcome.is_ok() && again.malformed < inference.malformed) {
+                return Ok(again);
+            }
+            self.dialect.syntax = unescaped;
+        }
+        outcome.map(|()| inference)
     }
 
     /// Infers types from a file's text. Where only its beginning is read, the last record may be cut in two. Blocks.
@@ -108,20 +132,10 @@ impl CsvFiles {
         // Whoever reads the rows sets aside what cannot be read.
         let rejects = self.dialect.ignore_errors.then(Rejects::default);
         let mut rows = CsvRows::open(path, &self.dialect, &self.names, rejects, source)?;
-        let mut next = || match rows.next_chunk() {
-            Err(_) if !is_whole => Ok(None),
-            read => read,
-        };
-        // Most files are one chunk, which is not worth threads.
-        let Some(first) = next()? else { return Ok(()) };
-        inference.update(&first);
-        match next()? {
-            None => Ok(()),
-            Some(second) => {
-                inference.update(&second);
-                inference.update_all(next)
-            }
-        }
+        let read = inference.read(&mut rows, is_whole);
+        inference.malformed += rows.malformed();
+        inference.has_escapes |= rows.has_escapes();
+        read
     }
 
     /// Returns the columns as inferred and given. `declared`: the types are those of a statement, which the null markers
@@ -151,11 +165,6 @@ impl CsvFiles {
     fn column(&self, name: &str, inference: &ColumnInference) -> Result<CsvColumn> {
         let InferredType { data_type, format, note } = inference.inferred();
         let given = self.dialect.types.of_column(name);
-        let given_format = |data_type: &DataType| match data_type {
-            DataType::Date32 => self.dialect.date_format.as_deref(),
-            DataType::Timestamp(_, _) => self.dialect.timestamp_format.as_deref(),
-            _ => None,
-        };
         let column = |data_type: DataType, format: Option<TemporalFormat>, note| CsvColumn {
             name: name.to_owned(),
             data_type,
@@ -167,7 +176,7 @@ impl CsvFiles {
             return Ok(column(data_type, format, note));
         };
         let is_temporal = matches!(given, DataType::Date32 | DataType::Timestamp(_, _));
-        if let Some(format) = given_format(given) {
+        if let Some(format) = self.dialect.given_format(given) {
             return Ok(column(given.clone(), Some(TemporalFormat::from_text(format)), None));
         }
         match note {
@@ -183,9 +192,30 @@ pub(crate) struct CsvInference {
     names: Vec<String>,
     markers: Vec<String>,
     columns: Vec<ColumnInference>,
+    /// The fields that begin with a quote and are not well quoted.
+    malformed: u64,
+    /// Whether a record with such a field has a backslash before a quote.
+    has_escapes: bool,
 }
 
 impl CsvInference {
+    fn read(&mut self, rows: &mut CsvRows, is_whole: bool) -> Result<()> {
+        let mut next = || match rows.next_chunk() {
+            Err(_) if !is_whole => Ok(None),
+            read => read,
+        };
+        // Most files are one chunk, which is not worth threads.
+        let Some(first) = next()? else { return Ok(()) };
+        self.update(&first);
+        match next()? {
+            None => Ok(()),
+            Some(second) => {
+                self.update(&second);
+                self.update_all(next)
+            }
+        }
+    }
+
     fn update(&mut self, chunk: &TextChunk) {
         for (index, column) in self.columns.iter_mut().enumerate() {
             for row in 0..chunk.rows() {
@@ -248,6 +278,9 @@ impl CsvInference {
     }
 }
 
+/// What stands for the format of SQL among those of columns.
+const ISO: &str = "";
+
 /// A column, and how its values are read.
 #[derive(Debug, Clone, PartialEq)]
 struct CsvColumn {
@@ -280,16 +313,14 @@ impl TypedCsv {
         let formats: BTreeMap<String, String> = serde_json::from_str(read(COLUMN_FORMATS)).unwrap_or_default();
         let kept: Vec<String> = serde_json::from_str(read(KEPT_MARKERS)).unwrap_or_default();
         let column = |field: &Arc<Field>| {
-            let given = match field.data_type() {
-                DataType::Date32 => dialect.date_format.as_ref(),
-                DataType::Timestamp(_, _) => dialect.timestamp_format.as_ref(),
-                _ => None,
-            };
-            let format = formats.get(field.name()).or(given);
+            let found = formats.get(field.name()).map(String::as_str);
             CsvColumn {
                 name: field.name().clone(),
                 data_type: plain_text(field.data_type()),
-                format: format.map_or(TemporalFormat::Iso, |format| TemporalFormat::from_text(format)),
+                format: match found.or_else(|| dialect.given_format(field.data_type())) {
+                    None | Some(ISO) => TemporalFormat::Iso,
+                    Some(format) => TemporalFormat::from_text(format),
+                },
                 keeps_markers: kept.contains(field.name()),
                 note: None,
             }
@@ -305,12 +336,14 @@ impl TypedCsv {
         dialect.null_value = Some(self.markers.join(","));
         let mut options = dialect.options();
         let text = |value: serde_json::Result<String>| value.unwrap_or_default();
-        let formats: BTreeMap<&str, String> = self
-            .columns
-            .iter()
-            .filter(|column| column.format != TemporalFormat::Iso)
-            .map(|column| (column.name.as_str(), column.format.text(column.data_type == DataType::Date32)))
-            .collect();
+        let format = |column: &CsvColumn| match &column.format {
+            // The format that was given is that of other columns.
+            TemporalFormat::Iso => self.dialect.given_format(&column.data_type).map(|_| ISO.to_owned()),
+            format => Some(format.text(column.data_type == DataType::Date32)),
+        };
+        let columns = self.columns.iter();
+        let formats: BTreeMap<&str, String> =
+            columns.filter_map(|column| Some((column.name.as_str(), format(column)?))).collect();
         let kept: Vec<&str> =
             self.columns.iter().filter(|column| column.keeps_markers).map(|column| column.name.as_str()).collect();
         if !formats.is_empty() {

@@ -1,46 +1,54 @@
 // The answer's text: the little Markdown that models write, with a footnote at each number, date and name that is proven.
 //
 // Proofs count characters of the text as it was sent, so the text is cut by characters and never rewritten.
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useRef } from "preact/hooks";
 
+import { GrowingText, type Line } from "./growing-text";
 import type { Proof } from "./run";
 
 interface Marked {
   chars: string[];
   proofs: Proof[];
   onProof(at: number): void;
+  /** Lines as they were drawn, by the first of them. */
+  drawn: WeakMap<Line, Map<string, { last: Line; shown: ComponentChildren }>>;
 }
 
 export function AnswerText(props: { text: string; proofs: Proof[]; onProof(at: number): void }) {
-  const drawn = useRef<DrawnBlock[]>([]);
-  const marked: Marked = { chars: [...props.text], proofs: props.proofs, onProof: props.onProof };
-  drawn.current = blocks(marked, drawn.current);
-  return <div class="answer-text">{drawn.current.map(({ shown }) => shown)}</div>;
+  const { text, drawn } = useRef({ text: new GrowingText(), drawn: new WeakMap() }).current;
+  text.become(props.text);
+  return <div class="answer-text">{blocks({ chars: text.chars, proofs: props.proofs, onProof: props.onProof, drawn }, text.lines)}</div>;
 }
 
-interface Line {
-  from: number;
-  to: number;
-  text: string;
+/** Draws lines, unless the same ones were drawn so before: a text grows word by word, and its proofs come when it is whole. */
+function piece(marked: Marked, kind: string, lines: Line[], draw: () => ComponentChildren): ComponentChildren {
+  if (marked.proofs.length > 0) return draw();
+  const [first, last] = [lines[0]!, lines.at(-1)!];
+  const kinds = marked.drawn.get(first) ?? new Map<string, { last: Line; shown: ComponentChildren }>();
+  const known = kinds.get(kind);
+  const shown = known?.last === last ? known.shown : draw();
+  marked.drawn.set(first, kinds.set(kind, { last, shown }));
+  return shown;
 }
 
-/** A paragraph, a list, a table and so on. */
-interface DrawnBlock {
-  /** Its text, if nothing else says how it looks. */
-  text: string | null;
-  shown: ComponentChildren;
+/** So many items or rows are passed over at once where none of them changed. */
+const CHUNK = 50;
+
+/** Draws groups of lines, such as items of a list. */
+function pieces(marked: Marked, kind: string, groups: Line[][], draw: (lines: Line[]) => ComponentChildren): ComponentChildren[] {
+  const shown: ComponentChildren[] = [];
+  for (let from = 0; from < groups.length; from += CHUNK) {
+    const chunk = groups.slice(from, from + CHUNK);
+    const drawChunk = () => <Fragment>{chunk.map((lines) => piece(marked, kind, lines, () => draw(lines)))}</Fragment>;
+    shown.push(piece(marked, `${kind}s`, [chunk[0]![0]!, chunk.at(-1)!.at(-1)!], drawChunk));
+  }
+  return shown;
 }
 
-/** The blocks of a text; those that are as `before` are not drawn again, since a text grows word by word. */
-function blocks(marked: Marked, before: DrawnBlock[]): DrawnBlock[] {
-  const lines = linesOf(marked.chars);
-  const drawn: DrawnBlock[] = [];
-  const add = (from: number, to: number, draw: () => ComponentChildren) => {
-    const text = marked.proofs.length > 0 ? null : lines.slice(from, to).map((line) => line.text).join("\n");
-    const known = before[drawn.length];
-    drawn.push(text !== null && known?.text === text ? known : { text, shown: draw() });
-  };
+/** Paragraphs, lists, tables and so on. */
+function blocks(marked: Marked, lines: Line[]): ComponentChildren[] {
+  const shown: ComponentChildren[] = [];
   for (let at = 0; at < lines.length; ) {
     const from = at;
     const line = lines[at]!;
@@ -49,36 +57,35 @@ function blocks(marked: Marked, before: DrawnBlock[]): DrawnBlock[] {
       while (at < lines.length && is(lines[at]!)) at++;
       return lines.slice(first, at);
     };
+    const add = (draw: () => ComponentChildren) => shown.push(piece(marked, "block", lines.slice(from, at), draw));
     if (line.text.trim() === "") {
       at++;
     } else if (line.text.startsWith("```")) {
       at++;
       const inside = take((next) => !next.text.startsWith("```"));
       at++;
-      add(from, at, () => <pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
+      add(() => <pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
     } else if (isTableLine(line)) {
-      const rows = take(isTableLine);
-      add(from, at, () => tableOf(marked, rows));
+      shown.push(tableOf(marked, take(isTableLine)));
     } else if (RULE.test(line.text)) {
       at++;
-      add(from, at, () => <hr />);
+      add(() => <hr />);
     } else if (LIST.test(line.text)) {
-      const items = take((next) => LIST.test(next.text) && !RULE.test(next.text));
-      add(from, at, () => listOf(marked, items));
+      shown.push(listOf(marked, take((next) => LIST.test(next.text) && !RULE.test(next.text))));
     } else if (QUOTE.test(line.text)) {
       const quoted = take((next) => QUOTE.test(next.text));
-      add(from, at, () => (
+      add(() => (
         <blockquote>{quoted.map((next) => <p>{inline(marked, next.from + QUOTE.exec(next.text)![0].length, next.to)}</p>)}</blockquote>
       ));
     } else if (/^#{1,6} /.test(line.text)) {
       at++;
-      add(from, at, () => <p><strong>{inline(marked, line.from + line.text.indexOf(" ") + 1, line.to)}</strong></p>);
+      add(() => <p><strong>{inline(marked, line.from + line.text.indexOf(" ") + 1, line.to)}</strong></p>);
     } else {
       const paragraph = take((next) => next.text.trim() !== "" && !isOther(next));
-      add(from, at, () => <p>{inline(marked, paragraph[0]!.from, paragraph.at(-1)!.to)}</p>);
+      add(() => <p>{inline(marked, paragraph[0]!.from, paragraph.at(-1)!.to)}</p>);
     }
   }
-  return drawn;
+  return shown;
 }
 
 const LIST = /^\s*([-*+•]|\d+[.)])\s+/;
@@ -93,36 +100,23 @@ function isOther(line: Line): boolean {
 /** Items of a list; those that stand further in are a list of the item above them. */
 function listOf(marked: Marked, lines: Line[]): ComponentChildren {
   const indent = indentOf(lines[0]!);
-  const items: ComponentChildren[] = [];
-  for (let at = 0; at < lines.length; ) {
-    const item = lines[at++]!;
-    const from = at;
-    while (at < lines.length && indentOf(lines[at]!) > indent) at++;
-    const below = lines.slice(from, at);
-    items.push(
-      <li>
-        {inline(marked, item.from + LIST.exec(item.text)![0].length, item.to)}
-        {below.length > 0 && listOf(marked, below)}
-      </li>,
-    );
+  const groups: Line[][] = [];
+  for (const line of lines) {
+    if (groups.length > 0 && indentOf(line) > indent) groups.at(-1)!.push(line);
+    else groups.push([line]);
   }
+  const items = pieces(marked, "item", groups, ([item, ...below]) => (
+    <li>
+      {inline(marked, item!.from + LIST.exec(item!.text)![0].length, item!.to)}
+      {below.length > 0 && listOf(marked, below)}
+    </li>
+  ));
   const first = /^\s*(\d+)/.exec(lines[0]!.text)?.[1];
   return first === undefined ? <ul class="listed">{items}</ul> : <ol class="listed" start={Number(first)}>{items}</ol>;
 }
 
 function indentOf(line: Line): number {
   return line.text.search(/\S/);
-}
-
-function linesOf(chars: string[]): Line[] {
-  const lines: Line[] = [];
-  let from = 0;
-  for (let at = 0; at <= chars.length; at++) {
-    if (at < chars.length && chars[at] !== "\n") continue;
-    lines.push({ from, to: at, text: chars.slice(from, at).join("") });
-    from = at + 1;
-  }
-  return lines;
 }
 
 function isTableLine(line: Line): boolean {
@@ -133,19 +127,23 @@ function isTableLine(line: Line): boolean {
 const RULER = /^[\s|:-]+$/;
 
 function tableOf(marked: Marked, lines: Line[]): ComponentChildren {
-  const ruler = lines.find((line) => RULER.test(line.text))?.text.split("|").slice(1) ?? [];
-  const classOf = (column: number) => (/^\s*-+:\s*$/.test(ruler[column] ?? "") ? "is-number" : "");
-  const rows = lines.filter((line) => !RULER.test(line.text)).map((line) => {
+  const ruler = lines.find((line) => RULER.test(line.text))?.text ?? "";
+  const columns = ruler.split("|").slice(1);
+  const classOf = (column: number) => (/^\s*-+:\s*$/.test(columns[column] ?? "") ? "is-number" : "");
+  const cellsOf = (line: Line) => {
     const bars: number[] = [];
     for (let at = line.from; at < line.to; at++) if (marked.chars[at] === "|") bars.push(at);
     return bars.slice(1).map((bar, at) => inline(marked, bars[at]! + 1, bar));
-  });
-  const [head, ...body] = rows;
+  };
+  const [head, ...body] = lines.filter((line) => !RULER.test(line.text));
+  const rows = pieces(marked, `row ${ruler}`, body.map((line) => [line]), ([line]) => (
+    <tr>{cellsOf(line!).map((cell, at) => <td class={classOf(at)}>{cell}</td>)}</tr>
+  ));
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label="Table of the answer">
       <table class="facts">
-        <thead><tr>{head?.map((cell, at) => <th scope="col" class={classOf(at)}>{cell}</th>)}</tr></thead>
-        <tbody>{body.map((row) => <tr>{row.map((cell, at) => <td class={classOf(at)}>{cell}</td>)}</tr>)}</tbody>
+        <thead><tr>{head && cellsOf(head).map((cell, at) => <th scope="col" class={classOf(at)}>{cell}</th>)}</tr></thead>
+        <tbody>{rows}</tbody>
       </table>
     </div>
   );

@@ -1,6 +1,6 @@
 // A grid over any number of rows. Only the cells in view are in the document; their elements are used again while the
 // person scrolls. Browsers bound an element's height, so beyond it the scroll bar is a scale and the wheel moves by pixels.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { copy } from "../parts";
 import type { Rows } from "./rows";
@@ -20,12 +20,13 @@ export function Grid(props: { rows: Rows; version: number; label: string }) {
   const place = useRef<HTMLDivElement>(null);
   const painter = useRef<GridPainter | null>(null);
   const [open, setOpen] = useState<OpenCell | null>(null);
-  useEffect(() => {
+  // Rows are on the screen with the frame that brings them, not one or two later.
+  useLayoutEffect(() => {
     const made = new GridPainter(place.current!, props.label, setOpen);
     painter.current = made;
     return () => made.remove();
   }, []);
-  useEffect(() => painter.current?.show(props.rows), [props.rows, props.version]);
+  useLayoutEffect(() => painter.current?.show(props.rows), [props.rows, props.version]);
   return (
     <>
       <div class="grid-place" ref={place} />
@@ -117,6 +118,7 @@ class GridPainter {
   }
 
   show(rows: Rows): void {
+    const isNew = rows !== this.rows || this.sampled === 0;
     if (rows !== this.rows) {
       this.rows = rows;
       this.top = 0;
@@ -130,7 +132,8 @@ class GridPainter {
     this.box.setAttribute("aria-rowcount", String(rows.count + 1));
     this.box.setAttribute("aria-colcount", String(rows.columns.length));
     this.canvas.style.height = `${Math.min(rows.count * ROW, MOST_PIXELS)}px`;
-    this.schedule();
+    if (isNew) this.paint();
+    else this.schedule();
   }
 
   /** Widths from rows spread over all that are there, and again whenever there are four times as many. */

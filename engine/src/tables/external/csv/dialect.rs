@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
+use arrow::datatypes::DataType;
 use chrono::format::{Item, StrftimeItems};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use querent_catalog::FileFormat;
@@ -156,6 +157,15 @@ impl CsvDialect {
     /// Returns whether comments may stand behind the fields of a record: as was found before, or as `otherwise` says.
     fn comments_anywhere(&self, otherwise: bool) -> bool {
         self.given.get(COMMENT_ANYWHERE).map_or(otherwise, |written| written == "true")
+    }
+
+    /// Returns the format that is given for columns of a type.
+    pub(super) fn given_format(&self, data_type: &DataType) -> Option<&str> {
+        match data_type {
+            DataType::Date32 => self.date_format.as_deref(),
+            DataType::Timestamp(_, _) => self.timestamp_format.as_deref(),
+            _ => None,
+        }
     }
 
     /// Returns the formats of dates and numbers that are given.

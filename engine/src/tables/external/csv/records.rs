@@ -52,6 +52,11 @@ impl CsvSyntax {
         }
     }
 
+    /// Returns whether a backslash stands before a quote.
+    pub(crate) fn has_escaped_quote(&self, text: &[u8]) -> bool {
+        self.quote.is_some_and(|quote| text.windows(2).any(|pair| pair == [b'\\', quote]))
+    }
+
     /// Returns what begins a comment behind the fields of a record.
     fn inner_comment(&self) -> Option<u8> {
         self.comment.filter(|_| self.comment_anywhere)

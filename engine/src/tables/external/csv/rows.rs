@@ -221,6 +221,16 @@ impl CsvRows {
         })
     }
 
+    /// Returns how many fields began with a quote and were not well quoted so far.
+    pub(crate) fn malformed(&self) -> u64 {
+        self.reader.malformed
+    }
+
+    /// Whether a record with such a field has a backslash before a quote.
+    pub(crate) fn has_escapes(&self) -> bool {
+        self.reader.has_escapes
+    }
+
     /// Whether records that cannot be read are set aside.
     pub(crate) fn sets_aside(&self) -> bool {
         self.rejects.is_some()
@@ -257,7 +267,12 @@ pub(super) fn with_remedy(path: &Path, line: u64, column: Option<&str>, value: &
             true => "null_padding reads missing fields as null, ",
             false => "null_padding makes columns of them, ",
         };
-        format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields")
+        let other = match value.trim_start().chars().next() {
+            Some('#') => ", comment leaves out those that begin with #",
+            _ if value.contains('\'') => ", quote says what quotes them",
+            _ => "",
+        };
+        format!("; {padding}ignore_errors sets such lines aside, delimiter says what separates fields{other}")
     } else if error.starts_with("expected") {
         format!(", found `{}`", shortened(value))
     } else {
@@ -286,12 +301,16 @@ struct RecordReader {
     file: ReadAhead,
     syntax: CsvSyntax,
     line: u64,
+    /// Fields that begin with a quote and are not well quoted.
+    malformed: u64,
+    /// Whether a record with such a field has a backslash before a quote.
+    has_escapes: bool,
 }
 
 impl RecordReader {
     fn open(path: &Path, dialect: &CsvDialect, source: impl Read + Send + 'static) -> Result<Self> {
         let file = ReadAhead::new(path, dialect.open(path, source)?);
-        let mut reader = Self { file, syntax: dialect.syntax, line: 1 };
+        let mut reader = Self { file, syntax: dialect.syntax, line: 1, malformed: 0, has_escapes: false };
         reader.file.fill()?;
         for _ in 0..dialect.skip {
             while line_end(reader.file.bytes(), 0, reader.file.at_end()).is_none() && !reader.file.at_end() {
@@ -310,6 +329,11 @@ impl RecordReader {
             let line = self.line;
             match parse_record(&self.syntax, input, self.file.at_end(), fields) {
                 Parsed::Record(extent) => {
+                    if extent.malformed > 0 {
+                        let record = input.get(..extent.bytes).unwrap_or_default();
+                        self.malformed += u64::from(extent.malformed);
+                        self.has_escapes |= self.syntax.has_escaped_quote(record);
+                    }
                     self.file.consume(extent.bytes);
                     self.line += extent.lines;
                     return Ok(NextRecord::Record(line));

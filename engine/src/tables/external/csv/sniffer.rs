@@ -1,17 +1,16 @@
 //! Finds the dialect of a CSV file in its beginning, by the rules of DuckDB's sniffer: the delimiter and quote that split it
-//! into the most records of one width, and as a header the first record where its values are not of its columns' types.
+//! into the most records of one width.
 //!
 //! It differs where DuckDB's choice hides something: a few ragged records are an error that names them, not one wide column,
-//! and a first record of text is data where its values occur again below.
+//! and of two delimiters that both fit, a comma is not taken for the one within numbers (`1,5;2,5`).
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use arrow::datatypes::DataType;
-
 use super::dialect::CsvDialect;
-use super::inference::ColumnInference;
+use super::header::{columns_below, has_header, is_typed, rows_of};
 use super::kinds::is_numeric;
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
 use crate::error::Result;
@@ -21,7 +20,7 @@ use crate::tables::external::{bad_line, unreadable};
 /// The text that is looked at.
 const SAMPLE_BYTES: u64 = 1 << 20;
 /// The records that decide about the dialect, and about the header.
-const SAMPLE_RECORDS: usize = 2_048;
+pub(super) const SAMPLE_RECORDS: usize = 2_048;
 /// The delimiters that are tried; the first wins a tie.
 const DELIMITERS: [u8; 4] = *b",|;\t";
 /// The share of records of one width that makes a delimiter one, where the first record has the width.
@@ -30,8 +29,8 @@ const LEAST_CONSISTENT: f64 = 0.6;
 const LEAST_KEPT: f64 = 0.3;
 /// The same where other lines come first.
 const LEAST_BELOW_NOTES: f64 = 0.9;
-/// So many rows say enough that a single one with a word of the first record is no reason to take that for data.
-const FEW_ROWS: usize = 20;
+/// Records of so many fields are a table, however many lines of text stand above: text has a comma here and there too.
+const LEAST_BELOW_TEXT: usize = 3;
 /// Of so many bytes one may be zero in text.
 const MOST_NULS: usize = 10;
 /// A delimiter for files of one column that hold every usual one: a character that no text has.
@@ -192,7 +191,9 @@ struct Candidate {
     malformed: u64,
     /// The line of a quoted field that does not end.
     unclosed: Option<u64>,
-    /// The columns that are not text; counted where candidates tie.
+    /// The columns of text each of whose values another delimiter would divide; counted where candidates tie.
+    undivided: usize,
+    /// The columns that are not text, or of numbers with commas; counted where candidates tie.
     typed: usize,
 }
 
@@ -219,15 +220,44 @@ impl Candidate {
         self.width > 1 && is_clear
     }
 
+    /// Looks at what the columns hold.
+    fn look_at_columns(&mut self, text: &[u8], is_whole: bool, dialect: &CsvDialect) {
+        let rows = rows_of(&self.syntax, text, is_whole, self.width);
+        let below = rows.get(usize::from(rows.len() > 1)..).unwrap_or_default();
+        let own = self.syntax.delimiter;
+        let is_divisible = |value: &String| value.bytes().any(|byte| byte != own && DELIMITERS.contains(&byte));
+        for (index, column) in columns_below(&rows, self.width, dialect).iter().enumerate() {
+            let mut values = below.iter().filter_map(|row| row.get(index)).filter(|value| !value.is_empty());
+            if is_typed(column) || column.inferred().note.is_some() {
+                self.typed += 1;
+            } else if column.has_values() && values.all(is_divisible) {
+                self.undivided += 1;
+            }
+        }
+    }
+
+    /// Whether its only column is one of numbers with commas.
+    fn has_comma_numbers(&self, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> bool {
+        let rows = rows_of(&self.syntax, text, is_whole, self.width);
+        let columns = columns_below(&rows, self.width, dialect);
+        columns.iter().all(|column| is_typed(column) || column.inferred().note.is_some())
+    }
+
+    fn consistency(&self) -> u64 {
+        (self.consistent * 1000.0) as u64
+    }
+
     /// What makes one candidate better than another: earlier parts first.
-    fn rank(&self, prefers_tabs: bool) -> (bool, bool, bool, bool, u64, usize, usize) {
+    fn rank(&self, prefers_tabs: bool) -> (bool, bool, bool, bool, bool, u64, Reverse<usize>, usize, usize) {
         let is_preferred = prefers_tabs && self.syntax.delimiter == b'\t';
         (
             self.is_acceptable(),
             self.is_acceptable() && is_preferred,
             self.is_well_quoted(),
             self.ragged == 0 && self.notes == 0,
-            (self.consistent * 1000.0) as u64,
+            self.syntax.quote.is_some(),
+            self.consistency(),
+            Reverse(self.undivided),
             self.typed,
             self.width,
         )
@@ -249,15 +279,20 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
             let syntax = CsvSyntax { delimiter, comment, comment_anywhere, ..dialect.syntax };
             let mut candidate = best_quoted(dialect, syntax, text, sample.is_whole);
             if candidate.is_perfect() {
-                candidate.typed = typed_columns(&candidate, text, sample.is_whole, dialect);
+                candidate.look_at_columns(text, sample.is_whole, dialect);
             }
             if best.as_ref().is_none_or(|best| candidate.rank(prefers_tabs) > best.rank(prefers_tabs)) {
                 best = Some(candidate);
             }
         }
         let mut best = best.unwrap_or_else(|| measure(dialect, dialect.syntax, text, sample.is_whole));
-        if !dialect.is_given("delimiter") && !best.is_acceptable() {
-            best = single_column(dialect, best.syntax, text, sample.is_whole);
+        let is_open = !dialect.is_given("delimiter");
+        if is_open && (!best.is_acceptable() || best.notes > 0 && best.syntax.delimiter == b',') {
+            let single = single_column(dialect, best.syntax, text, sample.is_whole);
+            // A line above numbers with commas is their name, and no note above columns of numbers.
+            if !best.is_acceptable() || single.has_comma_numbers(text, sample.is_whole, dialect) {
+                best = single;
+            }
         }
         best
     };
@@ -287,7 +322,7 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
         let is_named = has_header(&commented.syntax, text, sample.is_whole, commented.width, dialect);
         rest.first() == Some(&b'#')
             && is_header
-            && !(is_named && typed_columns(&commented, text, sample.is_whole, dialect) > 0)
+            && !(is_named && has_typed_column(&commented, text, sample.is_whole, dialect))
     };
     if explains && !keeps_header { commented } else { plain }
 }
@@ -337,8 +372,11 @@ fn best_quoted(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: b
         let is_single = other.quote == Some(b'\'');
         // Apostrophes are quotes only where they quote.
         let quotes = !is_single || (candidate.quoted > 0 && candidate.is_well_quoted() && best.quoted == 0);
+        // Where they quote in every record, but for a header, what they hold is no reason for more columns.
+        let quotes_each = candidate.quoted as usize + 1 >= candidate.records;
+        let is_as_consistent = candidate.consistency() >= best.consistency();
         let not_worse = candidate.rank(false) > best.rank(false)
-            || (is_single && candidate.rank(false).4 >= best.rank(false).4 && candidate.width >= best.width);
+            || (is_single && is_as_consistent && (quotes_each || candidate.width >= best.width));
         if quotes && not_worse {
             best = candidate;
         }
@@ -413,11 +451,18 @@ fn measure(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool)
             quoted,
             malformed,
             unclosed,
+            undivided: 0,
             typed: 0,
         }
     };
-    let (by_first, by_most) = (candidate(first), candidate(most_frequent(&shapes)));
-    let best = if by_most.rank(false) > by_first.rank(false) { by_most } else { by_first };
+    let mut best = candidate(first);
+    // A small table may stand below more lines of text than it has rows.
+    let by_last = width_below_text(&shapes).map(candidate);
+    for other in [Some(candidate(most_frequent(&shapes))), by_last].into_iter().flatten() {
+        if other.rank(false) > best.rank(false) {
+            best = other;
+        }
+    }
     if dialect.null_padding { padded(best, &shapes) } else { best }
 }
 
@@ -440,6 +485,14 @@ fn padded(candidate: Candidate, shapes: &[(u64, usize, usize)]) -> Candidate {
     }
 }
 
+/// Returns the number of fields of the last record, where it is at least three and nothing but lines of one field stands above
+/// the records that have as many.
+fn width_below_text(shapes: &[(u64, usize, usize)]) -> Option<usize> {
+    let (_, width, _) = *shapes.last()?;
+    let mut below = shapes.iter().skip_while(|(_, count, _)| *count == 1);
+    (width >= LEAST_BELOW_TEXT && below.all(|(_, count, _)| *count == width)).then_some(width)
+}
+
 /// Returns the number of fields that the most records have; of equally many, that of the first record or the larger.
 fn most_frequent(shapes: &[(u64, usize, usize)]) -> usize {
     let first = shapes.first().map_or(0, |(_, count, _)| *count);
@@ -451,119 +504,7 @@ fn most_frequent(shapes: &[(u64, usize, usize)]) -> usize {
     most.map_or(0, |(fields, _)| fields)
 }
 
-/// The texts of the first records of the sample, as rows.
-fn rows_of(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    let mut fields = FieldBuffer::default();
-    let mut at = 0;
-    while rows.len() < SAMPLE_RECORDS {
-        fields.clear();
-        match parse_record(syntax, text.get(at..).unwrap_or_default(), is_whole, &mut fields) {
-            Parsed::Record(extent) => {
-                let field = |index| String::from_utf8_lossy(fields.field(index)).into_owned();
-                rows.push((0..width).map(field).collect());
-                at += extent.bytes;
-            }
-            Parsed::Blank(extent) | Parsed::Comment(extent) => at += extent.bytes,
-            Parsed::Unclosed | Parsed::Partial | Parsed::End => break,
-        }
-    }
-    rows
-}
-
-/// Returns what is known of the columns from all records but the first.
-fn columns_below(rows: &[Vec<String>], width: usize, dialect: &CsvDialect) -> Vec<ColumnInference> {
-    let markers = dialect.null_markers();
-    let mut columns = vec![ColumnInference::new(dialect.given_formats()); width];
-    let below = if rows.len() > 1 { 1 } else { 0 };
-    for row in rows.iter().skip(below) {
-        for (column, value) in columns.iter_mut().zip(row) {
-            column.update(value, &markers);
-        }
-    }
-    columns
-}
-
-/// Returns whether a column has another type than text, or would have one if the order of its dates were known.
-fn is_typed(column: &ColumnInference) -> bool {
-    column.has_values() && (column.inferred().data_type != DataType::Utf8 || column.is_temporal())
-}
-
-fn typed_columns(candidate: &Candidate, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> usize {
+fn has_typed_column(candidate: &Candidate, text: &[u8], is_whole: bool, dialect: &CsvDialect) -> bool {
     let rows = rows_of(&candidate.syntax, text, is_whole, candidate.width);
-    columns_below(&rows, candidate.width, dialect).iter().filter(|column| is_typed(column)).count()
-}
-
-/// Returns whether the first record names the columns.
-fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize, dialect: &CsvDialect) -> bool {
-    let rows = rows_of(syntax, text, is_whole, width);
-    let columns = columns_below(&rows, width, dialect);
-    let Some((first, below)) = rows.split_first() else { return true };
-    if first.iter().all(String::is_empty) {
-        return true;
-    }
-    if columns.iter().any(is_typed) {
-        let is_value = |index: usize, value: &str, column: &ColumnInference| match column.inferred().data_type {
-            // What stands above nothing is a name.
-            _ if !column.has_values() => false,
-            // Half of the words, or of the orders of a date, says nothing by itself.
-            DataType::Boolean | DataType::Date32 | DataType::Timestamp(_, _) => {
-                !is_numeric(value) && is_like_those_below(&rows, index, dialect)
-            }
-            DataType::Utf8 if column.is_temporal() => is_like_those_below(&rows, index, dialect),
-            found => could_be(value, &found, dialect),
-        };
-        let markers = dialect.null_markers();
-        let cells = || first.iter().zip(&columns).enumerate();
-        // What stands for null may be a name too, where nothing beside it is a value.
-        let has_value = cells().any(|(index, (value, column))| {
-            is_typed(column) && !value.is_empty() && !markers.contains(value) && is_value(index, value, column)
-        });
-        return !cells().all(|(index, (value, column))| {
-            value.is_empty() || has_value && markers.contains(value) || is_value(index, value, column)
-        });
-    }
-    // All is text. Names of columns are no numbers, and most of them are not among the values; a list of words may have one
-    // of them.
-    let recurs = |(index, value): &(usize, &String)| {
-        let found = below.iter().filter(|row| row.get(*index) == Some(*value) && *row != first).take(2).count();
-        !value.is_empty() && (found > 1 || found == 1 && below.len() < FEW_ROWS)
-    };
-    let recurring = first.iter().enumerate().filter(recurs).count();
-    let are_values = recurring > 0 && recurring * 2 >= width;
-    // A line of a file that spaces separate, or whose columns are ragged, is all in one column.
-    let is_whole_line = width == 1 && first.iter().any(|line| holds_values(line));
-    !(are_values || is_whole_line || (!below.is_empty() && first.iter().all(|value| is_numeric(value))))
-}
-
-/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs, and no numbers
-/// with a point among their words.
-fn holds_values(line: &str) -> bool {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let is_fraction = |word: &&str| word.contains('.') && is_numeric(word);
-    let are_numbers = words.iter().any(is_fraction) || words.iter().all(|word| is_numeric(word));
-    line.contains('\t') || (words.len() > 1 && are_numbers)
-}
-
-/// Returns whether the first value of a column leaves it of another type than text.
-fn is_like_those_below(rows: &[Vec<String>], index: usize, dialect: &CsvDialect) -> bool {
-    let mut column = ColumnInference::new(dialect.given_formats());
-    // What means null below may be a name.
-    let mut markers = Vec::new();
-    for value in rows.iter().filter_map(|row| row.get(index)) {
-        column.update(value, &markers);
-        markers = dialect.null_markers();
-    }
-    is_typed(&column)
-}
-
-/// Returns whether a value can be one of a column of this type.
-fn could_be(value: &str, data_type: &DataType, dialect: &CsvDialect) -> bool {
-    let mut column = ColumnInference::new(dialect.given_formats());
-    column.update(value, &[]);
-    match data_type {
-        DataType::Utf8 => true,
-        DataType::Float64 => matches!(column.inferred().data_type, DataType::Int64 | DataType::Float64),
-        other => column.inferred().data_type == *other,
-    }
+    columns_below(&rows, candidate.width, dialect).iter().any(is_typed)
 }
