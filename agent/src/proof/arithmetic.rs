@@ -96,6 +96,7 @@ pub(super) fn expression_of(
     let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     // `A fell, while B grew by a third`.
     announced.direction = direction_in(clause).or(announced.direction);
+    announced.difference |= !wanted.compared.is_empty();
     let number = wanted.number;
     // `Makes up 38.5 % of the 2,758.50`.
     let is_of_share = says_whole_of_share(clause);

@@ -59,9 +59,12 @@ fn sum_of_called(
         return None;
     }
     let behind = &place.clause[token.end..];
+    let called = result.column_behind(token, place.clause);
     measured_columns(result, "").into_iter().find_map(|column| {
         let name = result.columns.get(column)?.replace('_', " ");
-        find_word(behind, &name)?;
+        if called != Some(column) {
+            find_word(behind, &name)?;
+        }
         let cells = result.numbers(column);
         let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
         (cells.len() > 1 && number.stands_for(sum, ShareScale::Amount)).then(|| sum_origin(result, &cells, column))
@@ -416,7 +419,7 @@ fn sum_of_named(
     const LEAST: f64 = 10.0;
     let before = last_words(&place.clause[..token.start], 1);
     let is_part = is_part_of_number(token, place.clause);
-    let is_of_all = is_part || ["the", "all", "these", "of"].contains(&before.as_str());
+    let is_of_all = is_part || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
     let named = result.labelled(place.sentence);
     let names_all = result.names_every_row(place.sentence);
     let is_each = says(place.sentence, &["each", "both", "respectively"]);
