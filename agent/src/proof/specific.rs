@@ -105,6 +105,8 @@ pub(super) fn specific_origin(
         return None;
     }
     let named = result.named_rows(place);
+    // The total of all is none of the one row that is named, nor is its difference from another.
+    let is_of_all = named.is_empty() || result.names_every_row(place.sentence);
     let is_named = |row: usize| named.is_empty() || named.contains(&row);
     let columns = columns_of(result, token, place);
     let mut candidates = Candidates { number, near: 0, found: None };
@@ -116,7 +118,7 @@ pub(super) fn specific_origin(
         let term = |cells: &[(usize, f64)]| Term::of_cells(result, *column, *factor, cells);
         let cells: Vec<Term> = numbers.iter().map(|cell| term(&[*cell])).collect();
         let total = term(&numbers);
-        if !number.is_percent && numbers.len() > 1 {
+        if is_of_all && !number.is_percent && numbers.len() > 1 {
             candidates.consider(total.value, || total.sql.clone(), &[&total]);
             if says_mean {
                 let count = numbers.len() as f64;
@@ -141,13 +143,7 @@ pub(super) fn specific_origin(
         }
         for (left, (left_row, _)) in cells.iter().zip(&numbers) {
             for (right, (right_row, _)) in cells.iter().zip(&numbers).filter(|(_, (row, _))| row != left_row) {
-                // One that is named is compared with any, and several with one another.
-                let is_of_named = match named.len() {
-                    0 => true,
-                    1 => is_named(*left_row) || is_named(*right_row),
-                    _ => is_named(*left_row) && is_named(*right_row),
-                };
-                if is_of_named {
+                if is_named(*left_row) && is_named(*right_row) {
                     candidates.consider_pair(left, right);
                 }
             }
@@ -162,7 +158,7 @@ pub(super) fn specific_origin(
         columns.iter().filter_map(cell).collect()
     };
     let rows = (0..result.rows.len()).filter(|row| is_named(*row)).map(of_row);
-    for terms in rows.chain((result.rows.len() > 1).then_some(totals)) {
+    for terms in rows.chain((is_of_all && result.rows.len() > 1).then_some(totals)) {
         for (index, left) in terms.iter().enumerate() {
             for right in terms.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, term)| term) {
                 match number.is_percent {
@@ -227,7 +223,12 @@ mod tests {
 
     #[test]
     fn what_many_candidates_give_and_other_digits_are_doubted() {
-        for (text, wrong) in [("Both pizzas made €7,547.", "7,547"), ("They took 17.", "17")] {
+        for (text, wrong) in [
+            ("Both pizzas made €7,547.", "7,547"),
+            ("They took 17.", "17"),
+            ("The Diavola made €9,446.", "9,446"),
+            ("The Diavola made €5,532.", "5,532"),
+        ] {
             assert_eq!(of_dishes(text), [wrong], "{text}");
         }
     }
