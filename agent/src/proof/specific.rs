@@ -2,6 +2,8 @@
 //! proven by what gives it where it is written so precisely that so many candidates would hardly give it by chance. A
 //! planted digit is as unlikely to pass as one of them is to be met.
 
+use super::announced::AnnouncedOperation;
+use super::arithmetic::is_of_other_year;
 use super::claims::QUANTITIES;
 use super::derived::{factor_to_unit, is_of_other_dimension};
 use super::ranks::measured_columns;
@@ -182,10 +184,12 @@ fn columns_of(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> V
         let name = result.columns.get(column)?;
         Some((column, factor_to_unit(name, token, place.clause).unwrap_or(1.0)))
     };
+    let announced = AnnouncedOperation::in_text(place.sentence);
     let may_be = |column: &usize| {
         let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
         let counts = name.split('_').any(|part| QUANTITIES.contains(&part));
-        counts || !is_of_other_dimension(result, *column, token, place.clause)
+        let is_of_kind = counts || !is_of_other_dimension(result, *column, token, place.clause);
+        is_of_kind && !is_of_other_year(result, *column, &announced, place.sentence)
     };
     columns.into_iter().filter(may_be).take(MAX_COLUMNS).filter_map(factor).collect()
 }
