@@ -5,6 +5,7 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
+use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
 use super::foreign_numbers::without_added_part;
 use super::ranks::measured_columns;
@@ -455,9 +456,8 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
     if !number.is_percent || result.rows.len() < 2 {
         return None;
     }
-    let lower = place.sentence.to_lowercase();
     let numbers = tokens_in(place.sentence);
-    let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
+    let is_of_all = AnnouncedOperation::in_text(place.sentence).total
         || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
     // `Of the 358 who enrolled 254 passed (70.9 %)`: both totals are said.
     let says = |total: f64| {
