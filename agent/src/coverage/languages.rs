@@ -44,8 +44,8 @@ const CONCEPTS: &str = "\
     avaliacao pontuacao valutazione punteggio voto beoordeling waardering cijfer resena; \
     accident crash collision unfall unfalle zusammenstos sinistre accidente choque siniestro acidente colisao sinistro \
     incidente ongeluk ongeval aanrijding schade; \
-    woman women man men sex gender female male geschlecht frau frauen mann manner weiblich mannlich sexe femme homme sexo genero mujer \
-    hombre mulher homem sesso donna uomo geslacht vrouw; \
+    woman women man men sex gender female male geschlecht frau frauen mann manner weiblich mannlich sexe femme homme \
+    sexo genero mujer hombre mulher homem sesso donna uomo geslacht vrouw; \
     book buch bucher livre libro livro boek titel titre titulo titolo title exemplar exemplaire ejemplar; \
     reader leser leserin lecteur lectrice lector leitor lettore lezer member mitglied adherent abonne usager emprunteur \
     entleiher socio membre utente lid borrower; \
