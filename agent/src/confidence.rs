@@ -70,6 +70,8 @@ pub(crate) struct AnswerEvidence {
     pub(crate) missing: Vec<String>,
     /// Names of the question that no value has.
     pub(crate) unknown_names: Vec<String>,
+    /// Whether it took too long to look for what the question asks for, so that nothing is said to be missing.
+    pub(crate) is_search_cut: bool,
     /// Other words of the question that nothing explains.
     pub(crate) unexplained: u32,
     /// Other tables of the same name over which the query returns something else.
@@ -82,6 +84,8 @@ pub(crate) struct ResultEvidence {
     repaired_names: u32,
     repaired_others: u32,
     checks: Vec<String>,
+    /// Whether some checks took too long.
+    are_checks_cut: bool,
     rows: u64,
     found_nothing: bool,
     is_truncated: bool,
@@ -114,6 +118,7 @@ impl ResultEvidence {
             repaired_names: count(repaired_names),
             repaired_others: count(changes.len() - repaired_names),
             checks: checks.iter().filter_map(|check| check["kind"].as_str().map(str::to_owned)).collect(),
+            are_checks_cut: result["checks_cut"] == true,
             rows: result["row_count"].as_u64().unwrap_or_default(),
             found_nothing,
             is_truncated: result["truncated"] == true,
@@ -254,6 +259,13 @@ impl AnswerEvidence {
             if votes * 2 > of && votes > 1 {
                 mild = mild.saturating_sub(1);
             }
+        }
+        // What was not looked at speaks neither for an answer nor against it.
+        if result.are_checks_cut {
+            reasons.push("some checks took too long and were left out".to_owned());
+        }
+        if self.is_search_cut {
+            reasons.push("whether the data has what is asked for could not be found out in time".to_owned());
         }
         if reasons.is_empty() && self.result.is_none() && self.is_of_conversation {
             reasons.push("it says what was said or returned earlier in the conversation".to_owned());
@@ -408,6 +420,18 @@ mod tests {
         assert_eq!(level(&with("vote", json!({"votes": 1, "of": 3}))), ConfidenceLevel::Doubtful);
         assert_eq!(level(&with("vote", json!({"votes": 2, "of": 2}))), ConfidenceLevel::Likely);
         assert_eq!(level(&with("rows", json!([{"n": 0}]))), ConfidenceLevel::Doubtful);
+    }
+
+    #[test]
+    fn what_was_not_looked_at_in_time_is_said() {
+        let rows = json!({"rows": [{"n": 3}], "row_count": 1, "checks_cut": true});
+        let cut = AnswerEvidence { is_search_cut: true, ..evidence(rows) }.confidence(None);
+        assert_eq!(cut.level, ConfidenceLevel::Likely);
+        let said = [
+            "some checks took too long and were left out",
+            "whether the data has what is asked for could not be found out in time",
+        ];
+        assert_eq!(cut.reasons, said);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod texts;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -81,6 +82,17 @@ struct Checked<'a> {
     query: &'a Query,
     known: &'a KnownTables,
     at_hand: &'a TablesAtHand,
+    /// Whether a query of a check took too long.
+    is_cut: &'a AtomicBool,
+}
+
+/// What the checks of a query have found.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedQuery {
+    /// The gravest first.
+    pub(crate) findings: Vec<Finding>,
+    /// Whether some checks took too long, and may have found more.
+    pub(crate) is_cut: bool,
 }
 
 /// Returns the rows that a SELECT reads, from FROM to WHERE.
@@ -120,7 +132,9 @@ impl Checked<'_> {
             }
             Some(rows)
         };
-        tokio::time::timeout(ONE_TIMEOUT, read).await.ok().flatten()
+        let read = tokio::time::timeout(ONE_TIMEOUT, read).await;
+        self.is_cut.fetch_or(read.is_err(), Ordering::Relaxed);
+        read.ok().flatten()
     }
 
     fn scopes(&self) -> Scopes<'_> {
@@ -135,20 +149,21 @@ impl Checked<'_> {
     }
 }
 
-/// Checks a query that has returned `rows` rows. Returns what was found, the gravest first.
-pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, rows: usize) -> Vec<Finding> {
-    let Some(parsed) = parse_query(sql) else { return Vec::new() };
-    let Statement::Query(query) = &parsed.statement else { return Vec::new() };
+/// Checks a query that has returned `rows` rows.
+pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, rows: usize) -> CheckedQuery {
+    let Some(parsed) = parse_query(sql) else { return CheckedQuery::default() };
+    let Statement::Query(query) = &parsed.statement else { return CheckedQuery::default() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
     let read: Vec<i64> =
         known.named_in(&parsed.statement, session.database()).into_iter().map(|table| table.id).collect();
     let related = with_relationships(session, at_hand, &read).await;
     let at_hand = related.as_ref();
     let mut findings = Vec::new();
+    let is_cut = AtomicBool::new(false);
     let checks = async {
         for (index, query) in queries_within(query).iter().enumerate() {
             let SetExpr::Select(select) = query.body.as_ref() else { continue };
-            let checked = Checked { session, query, known: &known, at_hand };
+            let checked = Checked { session, query, known: &known, at_hand, is_cut: &is_cut };
             findings.extend(joins::check(&checked, select).await);
             findings.extend(fan_out::check(&checked, select).await);
             findings.extend(repeats::check(&checked, select, index == 0 && rows > 1).await);
@@ -173,9 +188,7 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.push(Finding::new(CheckKind::Literal, message));
         }
     };
-    if tokio::time::timeout(ALL_TIMEOUT, checks).await.is_err() {
-        tracing::debug!("the counter-checks of a query took too long; some were left out");
-    }
+    let are_late = tokio::time::timeout(ALL_TIMEOUT, checks).await.is_err();
     let mut said: Vec<Finding> = Vec::new();
     for finding in findings {
         if !said.contains(&finding) {
@@ -183,7 +196,7 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
         }
     }
     said.truncate(MAX_FINDINGS);
-    said
+    CheckedQuery { findings: said, is_cut: are_late || is_cut.into_inner() }
 }
 
 /// Returns the tables at hand with the relationships of those that a query reads, by their ids.

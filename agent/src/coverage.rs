@@ -298,7 +298,7 @@ pub(crate) fn unfiltered_words(question: &str, vocabulary: &Vocabulary) -> Optio
 /// Returns the word of a question by which a query calls a figure, where the column that it is of is called otherwise:
 /// `avg(monthly_price) AS age`. Only where the words of the column's name are known, and not those of any figure.
 pub(crate) fn misnamed_figure(alias: &str, question: &str, table: &TableInfo, column: &ColumnInfo) -> Option<String> {
-    const OF_ANY_FIGURE: [&str; 4] = ["net", "gross", "sum", "sales"];
+    const OF_ANY_FIGURE: [&str; 7] = ["net", "gross", "sum", "sales", "qty", "cnt", "amt"];
     let split = words::split(question)?;
     let parts = name_words(&column.name);
     let says_what = |part: &String| !is_generic(part) && !OF_ANY_FIGURE.contains(&part.as_str());

@@ -21,6 +21,7 @@ mod own;
 mod ranks;
 mod rates;
 mod rows;
+mod specific;
 mod tokens;
 
 use chrono::{Datelike, NaiveDate, Weekday};
@@ -382,7 +383,8 @@ impl Prover {
             let of_text = wrong.filter(|(start, _)| !fences.iter().any(|fence| fence.contains(start)));
             links.extend(of_text.map(|(start, end)| link(text, start, end, ProofOrigin::Unproven)));
         }
-        links.sort_by_key(|link| (link.start, link.end));
+        // `12 Elm St` is a name, of which the number is a part.
+        links.sort_by_key(|link| (link.start, std::cmp::Reverse(link.end)));
         links.dedup_by(|later, earlier| later.start < earlier.end);
         links
     }

@@ -147,6 +147,17 @@ pub(crate) async fn repair(session: &Session, at_hand: &TablesAtHand, sql: &str)
     dialects::repair(&mut statement, parsed.habits, &mut repairs);
     let mut known = known_tables(session, at_hand, &statement).await;
     let database = session.database();
+    // A client of MCP was shown no tables: at hand are those of the databases that it names.
+    let of_databases = match at_hand.tables.is_empty() {
+        true => {
+            let names = tables::names_in(&statement);
+            let named = names.iter().filter_map(|name| tables::full_name(name, database));
+            let databases = named.map(|name| name.database).collect();
+            Some(with_databases(session, at_hand, Vec::new(), databases).await)
+        }
+        false => None,
+    };
+    let at_hand = of_databases.as_ref().unwrap_or(at_hand);
     let compared_with_themselves = self_comparisons(&statement);
     tables::repair(&mut statement, at_hand, &known, database, &mut repairs);
     let at_hand = &with_neighbours(session, at_hand, &statement, &known).await;
@@ -177,8 +188,18 @@ async fn with_neighbours(
     statement: &Statement,
     known: &KnownTables,
 ) -> TablesAtHand {
-    let mut tables: Vec<TableInfo> = known.named_in(statement, session.database()).into_iter().cloned().collect();
-    let mut databases: Vec<String> = tables.iter().map(|table| table.name.database.clone()).collect();
+    let tables: Vec<TableInfo> = known.named_in(statement, session.database()).into_iter().cloned().collect();
+    let databases = tables.iter().map(|table| table.name.database.clone()).collect();
+    with_databases(session, at_hand, tables, databases).await
+}
+
+/// Returns tables, those at hand and those of some databases, and how they join.
+async fn with_databases(
+    session: &Session,
+    at_hand: &TablesAtHand,
+    mut tables: Vec<TableInfo>,
+    mut databases: Vec<String>,
+) -> TablesAtHand {
     databases.sort_unstable();
     databases.dedup();
     tables.extend(at_hand.tables.iter().cloned());

@@ -164,6 +164,17 @@ async fn calls_with_bad_params_are_refused_by_their_method() {
 }
 
 #[tokio::test]
+async fn a_misspelt_table_is_the_one_of_its_database_with_nearly_that_name() {
+    let server = TestServer::start(TestSettings::default()).await;
+    seed(&server).await;
+    let call = json!({ "name": "run_sql", "arguments": { "sql": "SELECT count(*) AS n FROM sales.custmers" } });
+    let result = called(&server, "tools/call", call).await;
+    let content = &result["structuredContent"];
+    assert_eq!(content["rows"], json!([{ "n": 2 }]), "{result}");
+    assert_eq!(content["repaired"]["changes"][0]["kind"], "table", "{result}");
+}
+
+#[tokio::test]
 async fn sessions_are_their_owners_and_end() {
     let server = TestServer::start(TestSettings::default().change(|settings| {
         settings.auth.tokens = vec![token("ann-tok", None), token("bob-tok", None)];

@@ -16,7 +16,7 @@ const SAME_MEANING: &str = "\
     worth value valuation price; \
     company firm business corporation organization organisation enterprise; \
     maker manufacturer brand vendor producer make; car vehicle automobile auto; plane aircraft airplane jet; \
-    airline carrier airway; picture image photo photograph; nationality citizenship nation country; \
+    airline carrier airway aviation; picture image photo photograph; nationality citizenship nation country; \
     address street residence; location place venue site position; \
     teacher instructor professor lecturer faculty tutor; student pupil learner schooler highschooler; \
     phone telephone mobile cell; email mail; birthday birth born dob birthdate age old year founded; \
@@ -54,7 +54,7 @@ const SAME_MEANING: &str = "\
     drink beverage pour serving; dock berth pier quay wharf mooring; \
     goods cargo freight commodity merchandise product; unload discharge; tree species forest wood timber plant; \
     team crew squad brigade unit; guest seat capacity; country nation flag; \
-    worker labourer operator technician employee; patient case admission; nurse carer staff; \
+    worker labourer operator technician employee; patient pt case admission; nurse carer staff; \
     dose dosage drug tablet pill; symptom diagnosis complaint; lesson session lecture module course; \
     tutor mentor advisor; exam quiz assessment; author novelist poet; painting artwork canvas; \
     sculpture statue artwork; ingredient component; chef cook; issue ticket case bug defect; commit revision; \
@@ -145,7 +145,7 @@ const SAME_MEANING: &str = "\
     farm holding; crop harvest yield; cow cattle livestock; pig swine hog; hen chicken poultry; milk dairy; \
     fish catch; vet veterinarian; owner keeper; species kind breed; plant vegetation flora; mine pit quarry; \
     ore mineral; oil crude petroleum; pipeline pipe; plant factory facility works; factory plant mill; \
-    machine equipment apparatus; tool instrument; repair maintenance service servicing fix; \
+    machine equipment apparatus; tool instrument; repair maintenance service servicing fix fixed; \
     inspection check audit examination survey; inspector auditor examiner; test exam examination assessment; \
     diploma degree qualification; scholarship grant bursary; tuition fee; campus site; dormitory hall; \
     professor lecturer academic; faculty department; lab laboratory; experiment trial study; \

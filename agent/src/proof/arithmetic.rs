@@ -96,6 +96,7 @@ pub(super) fn expression_of(
     let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     // `A fell, while B grew by a third`.
     announced.direction = direction_in(clause).or(announced.direction);
+    announced.difference |= !wanted.compared.is_empty();
     let number = wanted.number;
     // `Makes up 38.5 % of the 2,758.50`.
     let is_of_share = says_whole_of_share(clause);
@@ -193,7 +194,12 @@ fn says_whole_of_share(clause: &str) -> bool {
 
 /// Whether a column is called by another year than the one that a sentence speaks of: what is said of 2025 is no total of
 /// `pairs_2015`. A sentence that compares speaks of both.
-fn is_of_other_year(result: &ProofRows, column: usize, announced: &AnnouncedOperation, sentence: &str) -> bool {
+pub(super) fn is_of_other_year(
+    result: &ProofRows,
+    column: usize,
+    announced: &AnnouncedOperation,
+    sentence: &str,
+) -> bool {
     let year_of = |name: &String| -> Option<String> {
         let mut parts = name.split(|c: char| !c.is_ascii_digit());
         parts.find(|part| part.len() == 4 && part.starts_with(['1', '2'])).map(str::to_owned)

@@ -94,6 +94,8 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "in excess of",
             "upwards of",
             "beyond",
+            "past the",
+            "above the",
             "mehr als",
             "über",
             "más de",
@@ -246,6 +248,12 @@ fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     PHRASES.iter().find(|(_, phrases)| phrases.iter().any(|phrase| ends_with(phrase))).map(|(bound, _)| *bound)
 }
 
+/// Words by which something is below or above zero.
+const NEGATIVE: &[&str] =
+    &["negative", "negativ", "négatif", "negativo", "negativa", "negatief", "below freezing", "below zero"];
+const POSITIVE: &[&str] =
+    &["positive", "positiv", "positif", "positivo", "positiva", "positief", "above freezing", "above zero"];
+
 /// A bound with its number.
 struct BoundedNumber {
     bound: NumberBound,
@@ -273,11 +281,8 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
     }
     // `In four of the five years the balance was negative`.
     let zero = WrittenNumber { tolerance: 0.0, ..WrittenNumber::whole(0) };
-    for (bound, words) in [
-        (NumberBound::Below, ["negative", "negativ", "négatif", "negativo", "negativa", "negatief"]),
-        (NumberBound::Above, ["positive", "positiv", "positif", "positivo", "positiva", "positief"]),
-    ] {
-        if says(sentence, &words) {
+    for (bound, words) in [(NumberBound::Below, NEGATIVE), (NumberBound::Above, POSITIVE)] {
+        if says(sentence, words) {
             found.push(BoundedNumber { bound, number: zero });
         }
     }

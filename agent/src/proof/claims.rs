@@ -5,6 +5,7 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
+use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
 use super::foreign_numbers::without_added_part;
 use super::ranks::measured_columns;
@@ -59,9 +60,12 @@ fn sum_of_called(
         return None;
     }
     let behind = &place.clause[token.end..];
+    let called = result.column_behind(token, place.clause);
     measured_columns(result, "").into_iter().find_map(|column| {
         let name = result.columns.get(column)?.replace('_', " ");
-        find_word(behind, &name)?;
+        if called != Some(column) {
+            find_word(behind, &name)?;
+        }
         let cells = result.numbers(column);
         let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
         (cells.len() > 1 && number.stands_for(sum, ShareScale::Amount)).then(|| sum_origin(result, &cells, column))
@@ -416,7 +420,7 @@ fn sum_of_named(
     const LEAST: f64 = 10.0;
     let before = last_words(&place.clause[..token.start], 1);
     let is_part = is_part_of_number(token, place.clause);
-    let is_of_all = is_part || ["the", "all", "these", "of"].contains(&before.as_str());
+    let is_of_all = is_part || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
     let named = result.labelled(place.sentence);
     let names_all = result.names_every_row(place.sentence);
     let is_each = says(place.sentence, &["each", "both", "respectively"]);
@@ -452,9 +456,8 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
     if !number.is_percent || result.rows.len() < 2 {
         return None;
     }
-    let lower = place.sentence.to_lowercase();
     let numbers = tokens_in(place.sentence);
-    let is_of_all = ["overall", "total", "altogether", "combined", "in all"].iter().any(|word| lower.contains(word))
+    let is_of_all = AnnouncedOperation::in_text(place.sentence).total
         || numbers.iter().any(|token| is_part_of_number(token, place.sentence));
     // `Of the 358 who enrolled 254 passed (70.9 %)`: both totals are said.
     let says = |total: f64| {

@@ -10,7 +10,13 @@ use super::{CellReference, ProofOrigin, number_of};
 /// Cells that are looked at.
 const MAX_CELLS: usize = 60;
 /// Words by which a number is what is left.
-const OF_REST: [&str; 45] = [
+const OF_REST: [&str; 51] = [
+    "empty",
+    "vacant",
+    "free",
+    "frei",
+    "leer",
+    "libres",
     "closed",
     "resolved",
     "offline",
@@ -58,7 +64,15 @@ const OF_REST: [&str; 45] = [
     "no",
 ];
 /// Units by their dimension, each with what one of it is in the least.
-const UNITS: [(&str, char, f64); 70] = [
+const UNITS: [(&str, char, f64); 78] = [
+    ("w", 'p', 1.0),
+    ("kw", 'p', 1e3),
+    ("mw", 'p', 1e6),
+    ("gw", 'p', 1e9),
+    ("wp", 'p', 1.0),
+    ("kwp", 'p', 1e3),
+    ("mwp", 'p', 1e6),
+    ("gwp", 'p', 1e9),
     ("wh", 'e', 1.0),
     ("kwh", 'e', 1e3),
     ("mwh", 'e', 1e6),

@@ -109,7 +109,11 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
     if OTHERWISE.iter().any(|word| says(word)) || clause.contains("n't") {
         return None;
     }
-    let mut columns = measured_columns(result, sentence);
+    // `The longest wait` of `avg_wait_min`, whatever else the sentence names.
+    let measured = measured_columns(result, "");
+    let is_said = |column: &usize| words_of(clause).any(|word| is_of_column(result, *column, &word.to_lowercase()));
+    let said: Vec<usize> = measured.iter().copied().filter(is_said).collect();
+    let mut columns = if said.is_empty() { measured_columns(result, sentence) } else { said };
     if ["expensive", "cheapest", "priciest"].iter().any(|word| says(word)) {
         let is_price = |column: &usize| {
             let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
@@ -130,7 +134,7 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
             };
             numbers.iter().any(says)
         };
-        let said: Vec<usize> = columns.iter().copied().filter(is_said).collect();
+        let said: Vec<usize> = measured.iter().copied().filter(is_said).collect();
         columns = if said.is_empty() { columns } else { said };
     }
     let mut is_compared = false;

@@ -389,8 +389,9 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
         (Some(TextToken { text, start, end: start + end, kind }), start + end)
     };
     // A time of day, a code, a rank.
-    if decimals == 0
-        && let Some((length, time)) = time_of_day(&text[..start], rest, end)
+    let hour_end = if decimals == 2 { whole_end } else { end };
+    if [0, 2].contains(&decimals)
+        && let Some((length, time)) = time_of_day(&text[..start], rest, hour_end)
     {
         return token(length, time);
     }
@@ -541,6 +542,11 @@ fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextToken
         let is_end = rest[end + 3..].chars().next().is_none_or(|c| !c.is_alphanumeric());
         let time = rest[..end + 3].replace('h', ":");
         return is_end.then_some((end + 3, TextTokenKind::Code(time)));
+    }
+    // `22.15 Uhr`.
+    let of_dots = rest.get(..end + 3).filter(|time| time.as_bytes()[end] == b'.' && digits_at(rest, end + 1) == 2);
+    if let Some(time) = of_dots.filter(|_| end <= 2 && rest[end + 3..].trim_start().starts_with("Uhr")) {
+        return Some((end + 3, TextTokenKind::Code(time.replace('.', ":"))));
     }
     let hour: u32 = rest.get(..end).filter(|digits| digits.len() <= 2)?.parse().ok()?;
     let behind = rest[end..].trim_start_matches(' ');

@@ -10,6 +10,7 @@ use super::derived::{derived_origin, is_in_other_unit, is_of_other_dimension};
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
+use super::specific::specific_origin;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
 use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
 
@@ -140,10 +141,12 @@ impl Prover {
                 }
             }
         }
-        // `Hull has none; the other three have 24`.
-        if tokens::last_words(&clause[..token.start], 2) == "the other"
-            && let Some(result) = self.results.last().filter(|result| !result.labelled(sentence).is_empty())
-            && token.is_whole(result.row_count.saturating_sub(result.labelled(sentence).len()))
+        // `Hull has none; the other three have 24`, and in a sentence of its own `The two others have 24`.
+        if is_of_others(clause, token)
+            && let Some(result) = self.results.last()
+            && let Some(named) =
+                [sentence, place.before].into_iter().map(|text| result.labelled(text).len()).find(|named| *named > 0)
+            && token.is_whole(result.row_count.saturating_sub(named))
         {
             return ProofOrigin::RowCount { call_index: result.call_index };
         }
@@ -192,14 +195,21 @@ impl Prover {
             _ => None,
         };
         let claimed = || self.results.iter().rev().find_map(|result| claimed_origin(result, token, place));
-        rounded.or_else(|| self.between(token, place)).or_else(claimed).unwrap_or(ProofOrigin::Unproven)
+        let specific = || match &token.kind {
+            TextTokenKind::Number(number) => {
+                self.results.iter().rev().find_map(|result| specific_origin(result, token, number, place))
+            }
+            _ => None,
+        };
+        let found = rounded.or_else(|| self.between(token, place)).or_else(claimed).or_else(specific);
+        found.unwrap_or(ProofOrigin::Unproven)
     }
 
     fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let mut results = self.results.iter().rev();
         results.find_map(|result| {
             let rows = result.rows_but_named(place).unwrap_or_else(|| result.named_rows(place));
-            bound_origin(result, bound, number, &rows, place.sentence)
+            bound_origin(result, bound, number, &rows, place.statement())
         })
     }
 
@@ -378,6 +388,14 @@ fn scale_of_currency(word: &str) -> Option<f64> {
 /// Whether a number is of all rows by the words before it: `the 3 methods`.
 fn is_of_all(clause: &str, start: usize) -> bool {
     ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
+}
+
+/// Whether a number is of all but those that are named: `the other two`, `two others`.
+fn is_of_others(clause: &str, token: &TextToken) -> bool {
+    let behind = clause[token.end..].trim_start();
+    let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let before = tokens::last_words(&clause[..token.start], 2);
+    before == "the other" || (before.ends_with("the") && ["other", "others"].contains(&next))
 }
 
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.

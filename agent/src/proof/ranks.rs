@@ -145,8 +145,10 @@ pub(super) fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize>
             && result.rows.iter().any(|row| row.get(*column).is_some_and(|value| number_of(value).is_some()))
     };
     let measured: Vec<usize> = (0..result.columns.len()).filter(is_measured).collect();
+    // `No-shows` of `no_shows`.
+    let sentence = sentence.replace('-', " ");
     let is_named = |column: &&usize| {
-        result.columns.get(**column).is_some_and(|name| find_word(sentence, &name.replace('_', " ")).is_some())
+        result.columns.get(**column).is_some_and(|name| find_word(&sentence, &name.replace('_', " ")).is_some())
     };
     let named: Vec<usize> = measured.iter().filter(is_named).copied().collect();
     if named.is_empty() { measured } else { named }

@@ -48,6 +48,17 @@ pub(super) struct TokenPlace<'t> {
     pub(super) before: &'t str,
 }
 
+impl<'t> TokenPlace<'t> {
+    /// Returns the statement of the sentence that the clause is of: `all are below 1,000; two are above 500` has two.
+    pub(super) fn statement(&self) -> &'t str {
+        const END: &str = "; ";
+        let (before, from) = self.sentence.split_at(self.offset.min(self.sentence.len()));
+        let start = before.rfind(END).map_or(0, |at| at + END.len());
+        let end = from.find(END).map_or(self.sentence.len(), |at| before.len() + at);
+        &self.sentence[start..end]
+    }
+}
+
 /// Words that speak of what the sentence before names.
 const PRONOUNS: [&str; 8] = ["its", "their", "his", "her", "it", "they", "he", "she"];
 
@@ -73,10 +84,17 @@ impl ProofRows {
         self.scales.get(column).copied().unwrap_or(ShareScale::Unknown)
     }
 
-    /// Returns the row whose label stands right before a number: of `Munich (1,472,000)`.
+    /// Returns the row whose label stands right before a number: of `Munich (1,472,000)`, not of `as much as Munich: 1,472,000
+    /// against 650,000`.
     pub(super) fn row_beside(&self, token: &TextToken, clause: &str) -> Option<usize> {
         let before = clause[..token.start].trim_end_matches(|c: char| " (:=*|$€£".contains(c));
         if self.rows.len() < 2 || !clause[before.len()..token.start].contains(['(', ':', '=', '|']) {
+            return None;
+        }
+        let is_compared = clause[before.len()..token.start].contains(':')
+            && tokens::says(before, &["as", "than"])
+            && self.labelled(before).len() > 1;
+        if is_compared {
             return None;
         }
         let labels = self.label_columns();

@@ -230,11 +230,14 @@ impl TextToken {
             if code.len() == 2 && code.starts_with(['Q', 'q']) && code.ends_with(['1', '2', '3', '4']))
     }
 
-    /// Whether it only stands beside another number: the 1 of `1.62 to 1`, the 100 of `22 out of every 100`.
+    /// Whether it only stands beside another number: the 1 of `1.62 to 1`, the 100 of `22 out of every 100`, and of
+    /// `9 l/100 km`.
     pub(super) fn is_beside(&self, clause: &str) -> bool {
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let before = last_words(&clause[..self.start], 3);
-        (number.value == 1.0 && before.ends_with(" to") && before.contains(|c: char| c.is_ascii_digit()))
+        let divided = clause[..self.start].strip_suffix('/');
+        divided.is_some_and(|unit| unit.ends_with(char::is_alphabetic))
+            || (number.value == 1.0 && before.ends_with(" to") && before.contains(|c: char| c.is_ascii_digit()))
             || (number.value == 100.0 && (before.ends_with("out of every") || before.ends_with("out of")))
     }
 

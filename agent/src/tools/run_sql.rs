@@ -14,7 +14,7 @@ use super::arguments::ToolArguments;
 use super::result_rows::ToolRows;
 use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument};
 use crate::config::MAX_TOOL_ROWS;
-use crate::counter_checks::{Finding, check};
+use crate::counter_checks::{CheckedQuery, Finding, check};
 use crate::models::ToolSpec;
 use crate::tokens::{estimate_tokens, take_tokens};
 
@@ -23,6 +23,8 @@ pub(super) const NAME: &str = "run_sql";
 const REPAIRED: &str = "repaired";
 /// The field of a result that says what the counter-checks found.
 const CHECKS: &str = "checks";
+/// The field of a result that is true where some of them took too long.
+const CHECKS_CUT: &str = "checks_cut";
 /// What is said of repairs, and of checks, takes at most one such part of a result's tokens.
 const NOTE_SHARE: usize = 3;
 
@@ -73,7 +75,7 @@ impl Tool for RunSql {
         match run_with_repairs(context, &session, sql, max_rows).await {
             Ok(Attempt { rows, repaired }) => {
                 let ran = repaired.as_ref().map_or(sql, |repaired| repaired.sql.as_str());
-                let findings = check(&session, &context.at_hand, ran, rows.len()).await;
+                let CheckedQuery { findings, is_cut } = check(&session, &context.at_hand, ran, rows.len()).await;
                 // After the rows: a small model repeats what comes first.
                 let changed = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
                 let checks = checks_text(&findings, context.text_tokens / NOTE_SHARE);
@@ -88,6 +90,9 @@ impl Tool for RunSql {
                 }
                 if !findings.is_empty() {
                     output.json[CHECKS] = json!(findings);
+                }
+                if is_cut {
+                    output.json[CHECKS_CUT] = json!(true);
                 }
                 let ran = repaired.map(|repaired| repaired.sql);
                 Ok(ToolOutput { truncation: rows.truncation(tokens), ran, ..output })

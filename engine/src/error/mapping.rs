@@ -376,7 +376,7 @@ fn from_not_implemented(message: &str) -> EngineError {
             hint: "join its tables with the outer ones, or compute the value in the select list".into(),
         };
     }
-    let notation = ["Unsupported ast node", "sqltorel", "Ident {", "Span(", "Some("];
+    let notation = ["Unsupported ast node", "sqltorel", "Ident {", "Span(", "Some(", "logical expression"];
     if notation.iter().any(|words| first_line.contains(words)) {
         // What follows is the planner's own notation.
         return EngineError::Unsupported {

@@ -63,6 +63,12 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
     if message.contains("annot access field at argument") && message.contains("type Utf8") {
         return Some("a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')");
     }
+    if message.contains("does not support logical expression AggregateFunction") {
+        return Some(
+            "an aggregate is of rows, and not of another aggregate such as max(count(*)): compute the inner one in a subquery, and \
+             the outer one of its rows",
+        );
+    }
     let written_out = WRITTEN_OUT.iter().find(|(said, _)| message.contains(said)).map(|(_, words)| *words);
     if written_out.is_some() {
         return written_out;

@@ -118,6 +118,8 @@ struct FoundGaps {
     read: Vec<TableInfo>,
     /// What it lacks otherwise than by a name: as the question says it, and as a sentence.
     otherwise: Option<(String, String)>,
+    /// Whether a table could not be looked through in time.
+    is_cut: bool,
 }
 
 impl Turns<'_> {
@@ -133,13 +135,11 @@ impl Turns<'_> {
         self.gaps.query.clone_from(&query);
         let query = query.unwrap_or_default();
         let found = tokio::time::timeout(ALL_TIMEOUT, self.gaps_of_query(&query)).await;
-        let FoundGaps { gaps, searched, read, otherwise } = match found {
+        let FoundGaps { gaps, searched, read, otherwise, is_cut } = match found {
             Ok(found) => found,
-            Err(_) => {
-                tracing::debug!("what the question asks for was not looked for to the end; nothing is said about it");
-                Default::default()
-            }
+            Err(_) => FoundGaps { is_cut: true, ..FoundGaps::default() },
         };
+        self.evidence.is_search_cut = is_cut;
         if !read.is_empty() {
             self.gaps.read = read;
         }
@@ -221,12 +221,12 @@ impl Turns<'_> {
             .or_else(|| figure_called_otherwise(query, &question, &read[..own]))
             .or_else(|| repeated_question(query, &question));
         if !gaps.is_any() {
-            return FoundGaps { gaps, searched: Vec::new(), read, otherwise };
+            return FoundGaps { gaps, searched: Vec::new(), read, otherwise, is_cut: false };
         }
         let mut tables = read.clone();
         let others = at_hand.tables.iter().filter(|one| is_read(&one.name.database));
         tables.extend(others.filter(|one| !read.iter().any(|known| known.name == one.name)).cloned());
-        self.add_values(&gaps, &tables, &mut vocabulary).await;
+        let is_cut = !self.add_values(&gaps, &tables, &mut vocabulary).await;
         gaps = judged(&vocabulary);
         self.leave_out_named_otherwise(&mut gaps.asked, &question, &tables).await;
         // A query that asks for `avg(ibu)` may well be about bitterness: nobody can tell from such a name, and seldom from one
@@ -242,7 +242,7 @@ impl Turns<'_> {
             gaps.asked.retain(|gap| !is_opaque && is_told(gap));
             gaps.others += u32::try_from(all - gaps.asked.len()).unwrap_or(u32::MAX);
         }
-        FoundGaps { gaps, searched: tables, read, otherwise }
+        FoundGaps { gaps, searched: tables, read, otherwise, is_cut }
     }
 
     /// Returns the tables that would explain what is missing, beside those in which it was looked for.
@@ -288,8 +288,9 @@ impl Turns<'_> {
     }
 
     /// Adds the words of a question that values of tables have: those that the catalog keeps, and what a bounded look at
-    /// the tables finds.
-    async fn add_values(&self, gaps: &QuestionGaps, tables: &[TableInfo], vocabulary: &mut Vocabulary) {
+    /// the tables finds. Returns whether all of these could be looked through in time; one that could not is taken to have
+    /// all words.
+    async fn add_values(&self, gaps: &QuestionGaps, tables: &[TableInfo], vocabulary: &mut Vocabulary) -> bool {
         let who = self.context.session.principal();
         let things: Vec<&str> = gaps.asked.iter().flat_map(|gap| &gap.words).map(String::as_str).collect();
         let names = gaps.names.iter().flat_map(|name| name.split(' ')).filter(|word| word.chars().count() > 2);
@@ -308,14 +309,19 @@ impl Turns<'_> {
         }
         let probed = tables.iter().filter(|table| table.kind != TableKind::View).take(PROBED_TABLES);
         let looks = probed.map(|table| self.words_in_values(table, &wanted));
-        for word in futures::future::join_all(looks).await.into_iter().flatten() {
-            vocabulary.add_value(&word);
+        let mut is_whole = true;
+        for held in futures::future::join_all(looks).await {
+            is_whole &= held.is_some();
+            let held = held.unwrap_or_else(|| vec![true; wanted.len()]);
+            let words = wanted.iter().zip(held).filter(|(_, is_held)| *is_held);
+            words.for_each(|((word, _), _)| vocabulary.add_value(word));
         }
+        is_whole
     }
 
-    /// Returns the words that a text column of a table has: a name anywhere in a value, another word as a whole value. A
-    /// table that cannot be looked through in time is taken to have all of them.
-    async fn words_in_values(&self, table: &TableInfo, wanted: &[(&str, bool)]) -> Vec<String> {
+    /// Returns which words a text column of a table has: a name anywhere in a value, another word as a whole value. `None` of
+    /// a table that cannot be looked through in time.
+    async fn words_in_values(&self, table: &TableInfo, wanted: &[(&str, bool)]) -> Option<Vec<bool>> {
         let columns: Vec<String> = table
             .columns
             .iter()
@@ -324,7 +330,7 @@ impl Turns<'_> {
             .take(PROBED_COLUMNS)
             .collect();
         if columns.is_empty() || wanted.is_empty() {
-            return Vec::new();
+            return Some(vec![false; wanted.len()]);
         }
         let condition = |(word, is_name): &(&str, bool)| {
             let (plain, one) = (escaped(word), escaped(&singular(word)));
@@ -347,10 +353,7 @@ impl Turns<'_> {
             let values = column.as_boolean_opt()?;
             Some(values.iter().next().flatten() == Some(true))
         };
-        let row = self.first_row(&sql).await;
-        let held = row.and_then(|row| row.columns().iter().map(holds).collect::<Option<Vec<bool>>>());
-        let held = held.unwrap_or_else(|| vec![true; wanted.len()]);
-        wanted.iter().zip(held).filter(|(_, is_held)| *is_held).map(|((word, _), _)| (*word).to_owned()).collect()
+        self.first_row(&sql).await?.columns().iter().map(holds).collect()
     }
 
     /// Returns the row of a look at a table; `None` where it fails, or is not there in time.
