@@ -1,6 +1,7 @@
 //! Arrow Flight SQL, by arrow-flight's own client and by raw messages.
 
 mod abuse;
+mod doubles;
 mod endpoints;
 mod flights;
 mod keys;

@@ -24,7 +24,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::{assigned_value, converted, refuse_impossible_values};
+use crate::functions::{assigned_value, converted, refuse_impossible_values, rows_with_one_nan};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -72,7 +72,7 @@ impl Session {
         let rows = rows.map(|batch| {
             let batch = batch?;
             batch.columns().iter().try_for_each(refuse_impossible_values)?;
-            Ok::<_, DataFusionError>(batch)
+            Ok::<_, DataFusionError>(rows_with_one_nan(batch)?)
         });
         let rows = rows.boxed();
         let label = self.label(&format!("rows sent to {table}"));
