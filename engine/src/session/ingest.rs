@@ -1,11 +1,11 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
@@ -33,7 +33,7 @@ use crate::sql::json_columns::TextColumns;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{held_type, is_json_text, is_uuid, table_type};
+use crate::tables::external::{held_type_of, is_json_text, is_uuid};
 use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
@@ -284,34 +284,7 @@ fn with_types(rows: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn type_in_table(field: &Field) -> DataType {
-    match field.extension_type_name() {
-        Some(_) => typed(&table_type(field)),
-        None => typed(field.data_type()),
-    }
-}
-
-fn typed(data_type: &DataType) -> DataType {
-    let item = |field: &FieldRef| {
-        let data_type = type_in_table(field);
-        // What is no UUID any more is not called one.
-        let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
-        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
-    };
-    let of_values = |values: &DataType| {
-        let held = held_type(values);
-        if held == *values { data_type.clone() } else { held }
-    };
-    match data_type {
-        DataType::Null => DataType::Utf8,
-        DataType::Dictionary(_, values) => of_values(values),
-        DataType::RunEndEncoded(_, values) => of_values(values.data_type()),
-        DataType::List(field) => DataType::List(item(field)),
-        DataType::LargeList(field) => DataType::LargeList(item(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
-        other => held_type(other),
-    }
+    held_type_of(field, &DataType::Utf8)
 }
 
 /// Returns the rows with the columns of a table, in its order and types; `defaults` are those of columns that the rows lack.
