@@ -2,6 +2,7 @@
 //! those of DuckDB and PostgreSQL that it lacks.
 
 mod aggregates;
+mod aligned_intervals;
 mod assigned_values;
 mod bounded;
 mod bytes_beside_nulls;
@@ -63,6 +64,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 
 use querent_kql::graph;
 
+pub(crate) use aligned_intervals::rows_with_aligned_intervals;
 pub(crate) use assigned_values::{assigned, assigned_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};

@@ -24,7 +24,9 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::{assigned_value, converted, refuse_impossible_values, rows_with_one_nan};
+use crate::functions::{
+    assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
+};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -72,7 +74,7 @@ impl Session {
         let rows = rows.map(|batch| {
             let batch = batch?;
             batch.columns().iter().try_for_each(refuse_impossible_values)?;
-            Ok::<_, DataFusionError>(rows_with_one_nan(batch)?)
+            Ok::<_, DataFusionError>(rows_with_one_nan(rows_with_aligned_intervals(batch)?)?)
         });
         let rows = rows.boxed();
         let label = self.label(&format!("rows sent to {table}"));

@@ -31,7 +31,7 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
-use crate::functions::{MAP, refuse_impossible_values, rows_with_one_nan};
+use crate::functions::{MAP, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan};
 use crate::timestamp::fraction_digits;
 use held_values::with_held_types;
 use told_types::told_types;
@@ -60,7 +60,7 @@ impl ParameterValues {
     /// it would be written as it is.
     pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
         rows.columns().iter().try_for_each(refuse_impossible_values)?;
-        Ok(Self::Rows(with_held_types(rows_with_one_nan(rows)?)?))
+        Ok(Self::Rows(with_held_types(rows_with_one_nan(rows_with_aligned_intervals(rows)?)?)?))
     }
 
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
