@@ -8,6 +8,7 @@ mod keys;
 mod metadata;
 mod prepared;
 mod result_types;
+mod rows_of_values;
 mod sequences;
 mod sessions;
 mod statements;
