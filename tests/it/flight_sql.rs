@@ -3,6 +3,7 @@
 mod abuse;
 mod doubles;
 mod endpoints;
+mod extension_types;
 mod flights;
 mod keys;
 mod metadata;

@@ -309,9 +309,15 @@ fn in_columns<'a>(
         let mut matching = given.iter().filter(|name| same_name(name, column));
         let value = match (matching.next(), matching.next()) {
             (Some(name), None) => {
-                let source = Column::new(Some(ARRIVING), name);
-                let from = rows.schema().field_with_unqualified_name(name)?.data_type();
-                assigned_value(Expr::Column(source), from, data_type).map_err(|error| EngineError::Plan {
+                let field = rows.schema().field_with_unqualified_name(name)?;
+                let source = Expr::Column(Column::new(Some(ARRIVING), name));
+                // What a table would hold is what is assigned: bool8 is no number.
+                let held = held_type_of(field, &DataType::Null);
+                let value = match held == *field.data_type() {
+                    true => source,
+                    false => converted(source, field.data_type(), &held, false),
+                };
+                assigned_value(value, &held, data_type).map_err(|error| EngineError::Plan {
                     message: format!("column `{column}`: {}", EngineError::from(error)),
                 })?
             }
