@@ -2,6 +2,7 @@
 //! those of DuckDB and PostgreSQL that it lacks.
 
 mod aggregates;
+mod aligned_intervals;
 mod assigned_values;
 mod bounded;
 mod bytes_beside_nulls;
@@ -35,6 +36,7 @@ mod maps;
 mod null_powers;
 mod number_text;
 mod numbers;
+mod one_nan;
 mod ordered_lists;
 mod parsed_times;
 mod refused_casts;
@@ -63,6 +65,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 
 use querent_kql::graph;
 
+pub(crate) use aligned_intervals::rows_with_aligned_intervals;
 pub(crate) use assigned_values::{assigned, assigned_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
@@ -82,6 +85,7 @@ pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
+pub(crate) use one_nan::{rows_with_one_nan, with_one_nan};
 pub(crate) use refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};

@@ -1,12 +1,15 @@
 //! Arrow Flight SQL, by arrow-flight's own client and by raw messages.
 
 mod abuse;
+mod doubles;
 mod endpoints;
+mod extension_types;
 mod flights;
 mod keys;
 mod metadata;
 mod prepared;
 mod result_types;
+mod rows_of_values;
 mod sequences;
 mod sessions;
 mod statements;

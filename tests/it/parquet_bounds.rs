@@ -78,3 +78,27 @@ async fn row_groups_without_bounds_make_those_of_the_file_unknown() {
         assert_eq!(rows(&root, "SELECT count(*) FROM t WHERE x > 60").await.unwrap(), [["50"]]);
     }
 }
+
+/// As pandas writes it: what a processor computes of `0.0 / 0.0` has a sign.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nan_with_a_sign_is_above_all_numbers_too() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    let place = folder.path().join("computed.parquet");
+    let values: ArrayRef = Arc::new(Float64Array::from(vec![1.0, -f64::NAN, f64::NAN, -5.0, -0.0]));
+    let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+    let mut file = ArrowWriter::try_new(File::create(&place).unwrap(), batch.schema(), None).unwrap();
+    file.write(&batch).unwrap();
+    file.close().unwrap();
+    run(&root, &[&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}'", place.display())]).await;
+    // Read as DataFusion does, then through the cache of columns.
+    for _ in 0..3 {
+        for (condition, found) in [("x < 0", "1"), ("x = 'NaN'::DOUBLE", "2"), ("x > 1", "2"), ("isnan(x)", "2")] {
+            let counted = rows(&root, &format!("SELECT count(*) FROM t WHERE {condition}")).await.unwrap();
+            assert_eq!(counted, [[found]], "{condition}");
+        }
+        let greatest = "SELECT count(*) FROM (SELECT x FROM t ORDER BY x DESC LIMIT 2) AS g WHERE isnan(x)";
+        assert_eq!(rows(&root, greatest).await.unwrap(), [["2"]]);
+        assert_eq!(rows(&root, "SELECT min(x) = -5, isnan(max(x)) FROM t").await.unwrap(), [["true", "true"]]);
+    }
+}

@@ -44,6 +44,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (from, to) if from == to => false,
         (DataType::Dictionary(_, value), to) => converts_otherwise(value, to),
+        (DataType::RunEndEncoded(_, value), to) => converts_otherwise(value.data_type(), to),
         (from, to) if to.is_decimal() => from.is_string(),
         (from, to) if to.is_integer() => from.is_string() || from.is_floating() || has_fraction(from),
         // Files and clients have no other values of so many bytes that become text.
@@ -64,7 +65,10 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
             (*was_sorted && !is_sorted) || fields_differ(from, to)
         }
         // Arrow's cast takes the values of other rows where the array is a part of one, and behind a null.
-        (DataType::List(_) | DataType::LargeList(_), DataType::FixedSizeList(_, _)) => true,
+        (
+            DataType::List(_) | DataType::LargeList(_) | DataType::ListView(_) | DataType::LargeListView(_),
+            DataType::FixedSizeList(_, _),
+        ) => true,
         (from, to) => match (list_item(from), list_item(to)) {
             (Some(from), Some(to)) => fields_differ(from, to),
             _ => false,
@@ -104,6 +108,11 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
     let options = options(is_try);
     match (array.data_type(), to) {
         (DataType::Dictionary(_, value), _) => prepared(&cast(array, value)?, to, is_try),
+        (DataType::RunEndEncoded(_, value), _) => prepared(&cast(array, value.data_type())?, to, is_try),
+        (DataType::ListView(item), _) => prepared(&cast(array, &DataType::List(Arc::clone(item)))?, to, is_try),
+        (DataType::LargeListView(item), _) => {
+            prepared(&cast(array, &DataType::LargeList(Arc::clone(item)))?, to, is_try)
+        }
         (DataType::FixedSizeBinary(16), _) => {
             let ids = array.as_fixed_size_binary().iter();
             let text = |id: &[u8]| Uuid::from_slice(id).map(|id| id.to_string()).unwrap_or_default();
@@ -266,7 +275,11 @@ fn has_fraction(data_type: &DataType) -> bool {
 
 fn list_item(data_type: &DataType) -> Option<&FieldRef> {
     match data_type {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Some(item),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => Some(item),
         _ => None,
     }
 }

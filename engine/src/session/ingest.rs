@@ -1,11 +1,11 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
@@ -24,7 +24,9 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::functions::{assigned_value, converted, refuse_impossible_values};
+use crate::functions::{
+    assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
+};
 use crate::identifiers::same_name;
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
@@ -33,7 +35,7 @@ use crate::sql::json_columns::TextColumns;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
-use crate::tables::external::{held_type, is_json_text, is_uuid, table_type};
+use crate::tables::external::{held_type_of, is_json_text, is_uuid};
 use crate::tables::system::is_system_database;
 use crate::temporary::no_session;
 
@@ -72,7 +74,7 @@ impl Session {
         let rows = rows.map(|batch| {
             let batch = batch?;
             batch.columns().iter().try_for_each(refuse_impossible_values)?;
-            Ok::<_, DataFusionError>(batch)
+            Ok::<_, DataFusionError>(rows_with_one_nan(rows_with_aligned_intervals(batch)?)?)
         });
         let rows = rows.boxed();
         let label = self.label(&format!("rows sent to {table}"));
@@ -284,34 +286,7 @@ fn with_types(rows: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn type_in_table(field: &Field) -> DataType {
-    match field.extension_type_name() {
-        Some(_) => typed(&table_type(field)),
-        None => typed(field.data_type()),
-    }
-}
-
-fn typed(data_type: &DataType) -> DataType {
-    let item = |field: &FieldRef| {
-        let data_type = type_in_table(field);
-        // What is no UUID any more is not called one.
-        let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
-        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
-    };
-    let of_values = |values: &DataType| {
-        let held = held_type(values);
-        if held == *values { data_type.clone() } else { held }
-    };
-    match data_type {
-        DataType::Null => DataType::Utf8,
-        DataType::Dictionary(_, values) => of_values(values),
-        DataType::RunEndEncoded(_, values) => of_values(values.data_type()),
-        DataType::List(field) => DataType::List(item(field)),
-        DataType::LargeList(field) => DataType::LargeList(item(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
-        other => held_type(other),
-    }
+    held_type_of(field, &DataType::Utf8)
 }
 
 /// Returns the rows with the columns of a table, in its order and types; `defaults` are those of columns that the rows lack.
@@ -334,9 +309,15 @@ fn in_columns<'a>(
         let mut matching = given.iter().filter(|name| same_name(name, column));
         let value = match (matching.next(), matching.next()) {
             (Some(name), None) => {
-                let source = Column::new(Some(ARRIVING), name);
-                let from = rows.schema().field_with_unqualified_name(name)?.data_type();
-                assigned_value(Expr::Column(source), from, data_type).map_err(|error| EngineError::Plan {
+                let field = rows.schema().field_with_unqualified_name(name)?;
+                let source = Expr::Column(Column::new(Some(ARRIVING), name));
+                // What a table would hold is what is assigned: bool8 is no number.
+                let held = held_type_of(field, &DataType::Null);
+                let value = match held == *field.data_type() {
+                    true => source,
+                    false => converted(source, field.data_type(), &held, false),
+                };
+                assigned_value(value, &held, data_type).map_err(|error| EngineError::Plan {
                     message: format!("column `{column}`: {}", EngineError::from(error)),
                 })?
             }

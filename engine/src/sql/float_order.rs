@@ -29,6 +29,7 @@ struct Zeros(Expr, Expr);
 /// Returns whether an expression may be a comparison of a column with zero.
 pub(super) fn may_compare_zero(expr: &Expr) -> bool {
     match expr {
+        Expr::Case(case) => case.expr.is_some(),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => compares(*op) && (is_zero(left) || is_zero(right)),
         Expr::AggregateFunction(call) => call.params.distinct,
         _ => false,
@@ -130,8 +131,14 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
         }
         Expr::Case(Case { expr: Some(value), when_then_expr, else_expr }) => {
             let value = operand(*value, true, schema)?;
-            let changed = value.transformed;
-            let case = Case { expr: Some(Box::new(value.data)), when_then_expr, else_expr };
+            let mut changed = value.transformed;
+            let mut branches = Vec::with_capacity(when_then_expr.len());
+            for (when, then) in when_then_expr {
+                let when = operand(*when, true, schema)?;
+                changed |= when.transformed;
+                branches.push((Box::new(when.data), then));
+            }
+            let case = Case { expr: Some(Box::new(value.data)), when_then_expr: branches, else_expr };
             Ok(Transformed::new_transformed(Expr::Case(case), changed))
         }
         Expr::ScalarFunction(mut call) if COMPARING.contains(&call.name()) => {
@@ -182,9 +189,11 @@ fn plain(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Returns an operand in that form, where it is computed or a column that is taken too.
+/// Returns an operand in that form, where it is computed, or a column or a value that is taken too: a value that was bound may
+/// be a -0.0.
 fn operand(expr: Expr, takes_columns: bool, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    match takes_columns && matches!(expr, Expr::Column(_)) && is_double(&expr, schema) {
+    let is_given = matches!(expr, Expr::Column(_) | Expr::Literal(_, _));
+    match takes_columns && is_given && is_double(&expr, schema) {
         true => Ok(Transformed::yes(own_call(PLAIN_DOUBLE, vec![expr])?)),
         false => plain(expr, schema),
     }

@@ -2,7 +2,8 @@
 //!
 //! Values come as one row, or as rows of a record batch. One row becomes literals. Several rows mean the statement once for each
 //! row, in one plan: where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`,
-//! `SELECT ? + 1`), the rows are scanned as a table; any other statement becomes a union.
+//! `SELECT ? + 1`), the rows are scanned as a table; any other statement becomes a union, whose rows a query has in the order of
+//! the values.
 
 mod argument_types;
 mod held_values;
@@ -19,8 +20,9 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction, TryCast};
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Value, ValueWithSpan, VisitorMut};
@@ -31,7 +33,8 @@ use super::repeated_changes::reads_what_it_changes;
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
-use crate::functions::{MAP, refuse_impossible_values};
+use crate::functions::{MAP, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan};
+use crate::policy::says_order;
 use crate::timestamp::fraction_digits;
 use held_values::with_held_types;
 use told_types::told_types;
@@ -42,6 +45,9 @@ pub(crate) const MAX_PLANNED_ROWS: usize = 1_000;
 const MAX_LITERAL_BYTES: usize = 1 << 20;
 /// The name of the table of parameters in a plan.
 const PARAMETERS: &str = "parameters";
+/// The columns that say by which row of values a row was found, and at which place among those.
+const ROW: &str = "row_of_values";
+const PLACE: &str = "place_of_row";
 
 /// The values of a statement's parameters.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +66,7 @@ impl ParameterValues {
     /// it would be written as it is.
     pub(crate) fn from_rows(rows: RecordBatch) -> Result<Self> {
         rows.columns().iter().try_for_each(refuse_impossible_values)?;
-        Ok(Self::Rows(with_held_types(rows)?))
+        Ok(Self::Rows(with_held_types(rows_with_one_nan(rows_with_aligned_intervals(rows)?)?)?))
     }
 
     /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null, unless the parameters of the
@@ -348,9 +354,18 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
                            send it as an update, or one row at a time";
             return Err(EngineError::Plan { message: message.to_owned() });
         }
-        let input = bind_rows(input.clone(), rows)?;
+        let input = bind_query(input.clone(), rows, one_union)?;
         return Ok(change.with_input(input).into_plan());
     }
+    bind_query(plan, rows, one_after_another)
+}
+
+/// Returns a query over rows of values; `together` makes one of those that are bound to a row each.
+fn bind_query(
+    plan: LogicalPlan,
+    rows: &RecordBatch,
+    together: fn(Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan>,
+) -> Result<LogicalPlan> {
     // Some functions want a value where the rows of a table would give them a column: the part of a date, a pattern.
     if let Some(values) = values_of_one_row(rows) {
         return with_values(plan, values);
@@ -370,10 +385,34 @@ fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
             ),
         }),
         count => {
-            let bound = (0..count).map(|row| Ok(Arc::new(bind_row(plan.clone(), rows, row)?)));
-            Ok(LogicalPlan::Union(Union::try_new(bound.collect::<Result<Vec<_>>>()?)?))
+            let bound = (0..count).map(|row| bind_row(plan.clone(), rows, row));
+            Ok(together(bound.collect::<Result<Vec<_>>>()?)?)
         }
     }
+}
+
+fn one_union(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
+    Ok(LogicalPlan::Union(Union::try_new(queries.into_iter().map(Arc::new).collect())?))
+}
+
+/// Returns the rows of queries one after another, and those of each in the order that it says: a union has neither.
+fn one_after_another(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
+    let numbered = (0_u64..).zip(queries).map(|(number, query)| {
+        let own = query.schema().columns().into_iter().map(Expr::Column);
+        let own = own.chain([lit(number).alias(ROW)]).collect::<Vec<_>>();
+        match says_order(&query) {
+            true => {
+                let builder = LogicalPlanBuilder::from(query).window([row_number().alias(PLACE)])?;
+                builder.project(own.into_iter().chain([Expr::Column(Column::from_name(PLACE))]))?.build()
+            }
+            false => LogicalPlanBuilder::from(query).project(own.into_iter().chain([lit(0_u64).alias(PLACE)]))?.build(),
+        }
+    });
+    let union = one_union(numbered.collect::<DataFusionResult<Vec<_>>>()?)?;
+    let mut columns = union.schema().columns();
+    columns.truncate(columns.len().saturating_sub(2));
+    let order = [ROW, PLACE].map(|name| Expr::Column(Column::from_name(name)).sort(true, false));
+    LogicalPlanBuilder::from(union).sort(order)?.project(columns.into_iter().map(Expr::Column))?.build()
 }
 
 fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {

@@ -1,7 +1,8 @@
-//! Tables as flights: ListFlights, descriptors by path, and kyma's JSON tickets.
+//! Tables as flights: ListFlights, descriptors by path, and tickets in JSON, as kyma's and InfluxDB's clients write them.
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow_flight::{FlightDescriptor, FlightInfo};
 use arrow_schema::{Field, Schema};
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use futures::stream::BoxStream;
 use querent_catalog::{CATALOG_NAME, PageRequest, TableFilter, TableInfo};
 use querent_engine::{ResultTypes, quote_identifier};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use tonic::Status;
 
 use super::caller::FlightCaller;
@@ -17,6 +19,7 @@ use super::flight_info;
 use super::statement::{Statements, schema_bytes};
 use super::statement_text::StatementText;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::scalar;
 use crate::query_limits::QueryLanguage;
 use crate::state::AppState;
 
@@ -95,15 +98,20 @@ fn select_all(database: &str, table: &str) -> StatementText {
     StatementText::new(text, "", QueryLanguage::Sql)
 }
 
-/// A ticket as kyma's clients write it. They may send fields that are not known here, which its contract ignores.
+/// A ticket as kyma's clients write it, or with the other names as InfluxDB's do. They may send fields that are not known
+/// here, which kyma's contract ignores.
 #[derive(Debug, Deserialize)]
 struct JsonTicket {
     database: Option<String>,
+    #[serde(alias = "sql_query")]
     query: String,
-    #[serde(default)]
+    #[serde(default, alias = "query_type")]
     language: Option<String>,
     #[serde(default)]
     kind: Option<String>,
+    /// The values of `$name`, by their names.
+    #[serde(default)]
+    params: Map<String, Value>,
 }
 
 /// Whether a ticket is one in JSON: [`json_ticket`].
@@ -111,7 +119,7 @@ pub(super) fn is_json_ticket(ticket: &Bytes) -> bool {
     ticket.first() == Some(&b'{')
 }
 
-/// Returns the query of a ticket in JSON, `{"database","query","language"}`.
+/// Returns the query of a ticket in JSON, `{"database","query","language","params"}`.
 /// What it leaves open is as the caller's headers and session have it. Errors: `bad_request`.
 pub(super) fn json_ticket(
     ticket: &Bytes,
@@ -132,5 +140,17 @@ pub(super) fn json_ticket(
         Some(name) => QueryLanguage::from_name(&name).ok_or_else(|| bad(format!("unknown language `{name}`")))?,
     };
     let database = ticket.database.as_deref().or(database).unwrap_or_default();
-    Ok(StatementText::new(ticket.query, database, language))
+    let statement = StatementText::new(ticket.query, database, language);
+    if ticket.params.is_empty() {
+        return Ok(statement);
+    }
+    if statement.is_kql {
+        return Err(bad("a query in KQL takes no `params`".to_owned()));
+    }
+    let mut values: Vec<(String, ArrayRef, bool)> = Vec::with_capacity(ticket.params.len());
+    for (name, value) in ticket.params {
+        let value = scalar(&value).map_err(|problem| bad(format!("parameter `{name}` {problem}")))?;
+        values.push((name, value.to_array().map_err(ApiError::internal)?, true));
+    }
+    statement.with_parameters(&RecordBatch::try_from_iter_with_nullable(values).map_err(ApiError::internal)?)
 }

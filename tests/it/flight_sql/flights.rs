@@ -69,6 +69,8 @@ async fn tickets_in_json_are_queries() {
         r#"{"database":"default","query":"select a from t","language":"sql"}"#,
         r#"{"database":"default","query":"t | project a","language":"kql","something":"else"}"#,
         r#"{"query":"select a from t","kind":"query"}"#,
+        r#"{"database":"default","sql_query":"select a from t","query_type":"sql"}"#,
+        r#"{"sql_query":"select a from t where a = $a or $b = 'x'","query_type":"sql","params":{"a":3,"b":null}}"#,
     ] {
         let (_, batches) = decode(raw.fetch(Ticket::new(ticket)).await.unwrap()).await;
         assert_eq!(batches[0].num_rows(), 1, "{ticket}");
@@ -76,6 +78,8 @@ async fn tickets_in_json_are_queries() {
     for (ticket, code) in [
         (r#"{"query":"create table u (a int)"}"#, "unsupported"),
         (r#"{"query":"select 1","language":"cypher"}"#, "bad_request"),
+        (r#"{"sql_query":"select 1","query_type":"influxql"}"#, "bad_request"),
+        (r#"{"query":"select $a","params":{"a":{}}}"#, "bad_request"),
         (r#"{"query":"select 1","kind":"extent"}"#, "bad_request"),
         (r#"{"query":"select 1","database":"nowhere"}"#, "database_not_found"),
         (r#"{"database":"default"}"#, "bad_request"),

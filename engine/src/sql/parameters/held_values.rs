@@ -1,15 +1,16 @@
 //! Values as tables hold them, where a client's library has other types for them: decimals of 128 bits, since a few narrower ones
-//! have a sum that wraps around, and bytes of any number.
+//! have a sum that wraps around, bytes of any number, UUIDs as text. What is encoded is decoded: a value is one value.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use arrow::error::ArrowError;
 
 use crate::error::Result;
-use crate::tables::external::held_type;
+use crate::functions::prepared_for_cast;
+use crate::tables::external::{held_type_of, plain_type};
 
 /// Returns the rows in the types in which tables hold values, also within lists, structs and maps.
 pub(super) fn with_held_types(rows: RecordBatch) -> Result<RecordBatch> {
@@ -18,7 +19,10 @@ pub(super) fn with_held_types(rows: RecordBatch) -> Result<RecordBatch> {
     if fields.iter().eq(schema.fields().iter()) {
         return Ok(rows);
     }
-    let columns = rows.columns().iter().zip(&fields).map(|(column, field)| cast(column, field.data_type()));
+    let columns = rows.columns().iter().zip(&fields).map(|(column, field)| {
+        let held = field.data_type();
+        cast(&prepared_for_cast(column, held, false)?, held)
+    });
     let columns = columns.collect::<std::result::Result<Vec<_>, ArrowError>>()?;
     // A dictionary without a null among its keys may have one among its values.
     let fields: Vec<FieldRef> = fields
@@ -34,38 +38,22 @@ pub(super) fn with_held_types(rows: RecordBatch) -> Result<RecordBatch> {
 }
 
 fn held_field(field: &FieldRef) -> FieldRef {
-    let held = held_type_of(field.data_type());
-    match held == *field.data_type() {
+    let held = held_type_of(field, &DataType::Null);
+    let held = plain_type(&held);
+    match *held == *field.data_type() {
         true => Arc::clone(field),
-        false => Arc::new(field.as_ref().clone().with_data_type(held)),
-    }
-}
-
-fn held_type_of(data_type: &DataType) -> DataType {
-    let of_values = |values: &DataType| {
-        let held = held_type(values);
-        if held == *values { data_type.clone() } else { held }
-    };
-    match data_type {
-        DataType::List(item) => DataType::List(held_field(item)),
-        DataType::LargeList(item) => DataType::LargeList(held_field(item)),
-        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(held_field(item), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(held_field).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(held_field(entries), *is_sorted),
-        DataType::Dictionary(_, values) => of_values(values),
-        DataType::RunEndEncoded(_, values) => of_values(values.data_type()),
-        other => held_type(other),
+        false => Arc::new(Field::new(field.name(), held.clone(), field.is_nullable())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        ArrayRef, AsArray, Decimal32Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array, ListArray,
-        StructArray,
+        ArrayRef, AsArray, BooleanArray, Decimal32Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array,
+        ListArray, ListViewArray, StringArray, StructArray, Time32SecondArray, Time64MicrosecondArray,
     };
     use arrow::buffer::OffsetBuffer;
-    use arrow::datatypes::{Decimal128Type, Field, Int8Type};
+    use arrow::datatypes::{Decimal128Type, Int8Type};
 
     use super::*;
 
@@ -95,5 +83,36 @@ mod tests {
         assert_eq!((number.data_type(), bytes.data_type()), (&DataType::Int64, &DataType::Binary));
         assert_eq!(plain.as_primitive::<Decimal128Type>().value(0), 125);
         assert!(plain.is_null(1) && words.is_null(1));
+    }
+
+    #[test]
+    fn what_clients_have_types_of_their_own_for_is_what_sql_has_also_within_lists() {
+        let extension = |name: &str| [("ARROW:extension:name".to_owned(), name.to_owned())].into_iter().collect();
+        let ids: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[0x11_u8; 16], [0x22; 16]].iter()).unwrap());
+        let id = Field::new("item", ids.data_type().clone(), true).with_metadata(extension("arrow.uuid"));
+        let flags: ArrayRef = Arc::new(Int8Array::from(vec![7, 0]));
+        let flag = Field::new("item", DataType::Int8, true).with_metadata(extension("arrow.bool8"));
+        let words = DictionaryArray::<Int8Type>::new(
+            Int8Array::from(vec![1, 0]),
+            Arc::new(BooleanArray::from(vec![true, false])),
+        );
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            // The second list begins before the first.
+            ("ids", Arc::new(ListViewArray::new(Arc::new(id), vec![1, 0].into(), vec![1, 2].into(), ids, None))),
+            ("flags", Arc::new(ListArray::new(Arc::new(flag), OffsetBuffer::from_lengths([2, 0]), flags, None))),
+            ("words", Arc::new(words)),
+            ("time", Arc::new(Time32SecondArray::from(vec![Some(3), None]))),
+        ];
+        let rows = with_held_types(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        let [ids, flags, words, time] = rows.columns() else { panic!("four columns") };
+        let [ones, twos] = ["11", "22"].map(|digits| {
+            let [four, two] = [4, 2].map(|bytes| digits.repeat(bytes));
+            format!("{four}-{two}-{two}-{two}-{four}{two}")
+        });
+        assert_eq!(ids.as_list::<i32>().value(0).as_ref(), &StringArray::from(vec![twos.clone()]));
+        assert_eq!(ids.as_list::<i32>().value(1).as_ref(), &StringArray::from(vec![ones, twos]));
+        assert_eq!(flags.as_list::<i32>().value(0).as_ref(), &BooleanArray::from(vec![true, false]));
+        assert_eq!(words.as_ref(), &BooleanArray::from(vec![false, true]));
+        assert_eq!(time.as_ref(), &Time64MicrosecondArray::from(vec![Some(3_000_000), None]));
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! What is wrong with a file that the caller named is theirs to mend; the file of a managed table is the server's fault,
 //! and is named without its folder. What stores and the engine themselves say stays as it is.
+//!
+//! Every row of a scan passes here: its doubles get one NaN.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -20,6 +22,7 @@ use object_store::path::Path as StorePath;
 use parquet::errors::ParquetError;
 
 use crate::error::{EngineError, find_cause, is_lost_file};
+use crate::functions::rows_with_one_nan;
 use crate::stores::location_of;
 
 /// A Parquet file as errors name it.
@@ -177,7 +180,10 @@ impl Morsel for NamedMorsel {
         let Self { morsel, file } = *self;
         let rows = AssertUnwindSafe(morsel.into_stream()).catch_unwind();
         rows.map(move |batch| match batch {
-            Ok(batch) => batch.map_err(|error| file.error(error)),
+            Ok(batch) => {
+                let batch = batch.and_then(|rows| Ok(rows_with_one_nan(rows)?));
+                batch.map_err(|error| file.error(error))
+            }
             Err(panic) => Err(file.panicked(panic)),
         })
         .boxed()

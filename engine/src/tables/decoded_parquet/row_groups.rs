@@ -30,6 +30,7 @@ use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
 
 use super::{DecodedScan, pruning};
 use crate::column_cache::{ColumnRoom, ColumnUse, DecodedColumn, DecodedColumnKey, FileVersion};
+use crate::functions::with_one_nan;
 
 /// A row group that is to be read.
 pub(super) struct RowGroup {
@@ -366,7 +367,7 @@ impl OpenGroup {
             let array = match column {
                 ColumnReader::Kept(kept) => kept.batch(self.batches).map(Arc::clone),
                 ColumnReader::Decoded(keep) => {
-                    let array = decoded.next().map(Arc::clone);
+                    let array = decoded.next().map(|array| with_one_nan(array).unwrap_or_else(|| Arc::clone(array)));
                     if let (Some(keep), Some(array)) = (keep, &array) {
                         keep.batches.push(Arc::clone(array));
                     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 
 use super::csv::unique_names;
@@ -69,8 +69,8 @@ pub(super) fn with_text_parts(data_type: &DataType, is_uuid: &mut dyn FnMut(&Fie
         }
     };
     match data_type {
-        DataType::List(item) => DataType::List(part(item)),
-        DataType::LargeList(item) => DataType::LargeList(part(item)),
+        DataType::List(item) | DataType::ListView(item) => DataType::List(part(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(part(item)),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(part(item), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(part).collect()),
         DataType::Map(entries, is_sorted) => DataType::Map(part(entries), *is_sorted),
@@ -78,12 +78,40 @@ pub(super) fn with_text_parts(data_type: &DataType, is_uuid: &mut dyn FnMut(&Fie
     }
 }
 
-/// Returns the type in which tables hold values of a type: wide decimals, and bytes of any number in the place of a fixed one,
-/// which few functions of bytes take. Sixteen bytes stay what they are, as UUIDs.
+/// Returns the type in which tables hold what a client sends as a field, wherever in others it is. What only nulls are known of is
+/// of the type `nulls`. Values that are encoded stay so where they are held as they are.
+pub(crate) fn held_type_of(field: &Field, nulls: &DataType) -> DataType {
+    let item = |field: &FieldRef| {
+        let data_type = held_type_of(field, nulls);
+        // What is no UUID any more is not called one.
+        let metadata = if data_type == *field.data_type() { field.metadata().clone() } else { HashMap::new() };
+        Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata))
+    };
+    let of_values = |values: &Field| {
+        let held = held_type_of(values, nulls);
+        if held == *values.data_type() { field.data_type().clone() } else { held }
+    };
+    match field.data_type() {
+        DataType::Null => nulls.clone(),
+        DataType::Dictionary(_, values) => of_values(&Field::new("", values.as_ref().clone(), true)),
+        DataType::RunEndEncoded(_, values) => of_values(values.as_ref()),
+        DataType::List(part) | DataType::ListView(part) => DataType::List(item(part)),
+        DataType::LargeList(part) | DataType::LargeListView(part) => DataType::LargeList(item(part)),
+        DataType::FixedSizeList(part, size) => DataType::FixedSizeList(item(part), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(item(entries), *is_sorted),
+        _ => table_type(field),
+    }
+}
+
+/// Returns the type in which tables hold values of a type: wide decimals and times of day, and bytes of any number in the place of
+/// a fixed one, which few functions of bytes take. Sixteen bytes stay what they are, as UUIDs.
 pub(crate) fn held_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::FixedSizeBinary(16) => data_type.clone(),
         DataType::FixedSizeBinary(_) => DataType::Binary,
+        // Every TIME has microseconds: those of other units are not compared with it.
+        DataType::Time32(_) => DataType::Time64(TimeUnit::Microsecond),
         other => wide_decimal(other),
     }
 }
@@ -99,7 +127,7 @@ pub(crate) fn wide_decimal(data_type: &DataType) -> DataType {
 }
 
 /// Returns the type of a column's values, however they are encoded.
-pub(super) fn plain_type(data_type: &DataType) -> &DataType {
+pub(crate) fn plain_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
         DataType::RunEndEncoded(_, values) => values.data_type(),
@@ -178,5 +206,19 @@ mod tests {
         let json = |data_type| Field::new("j", data_type, true).with_metadata(extension(JSON));
         assert_eq!([DataType::Utf8, DataType::Binary].map(|stored| is_json_text(&json(stored))), [true, false]);
         assert_eq!(renamed_columns(&file).keys().collect::<Vec<_>>(), ["A_1", "column_3"]);
+    }
+
+    #[test]
+    fn what_is_sent_is_held_in_types_of_tables_wherever_it_is() {
+        let extension = |name: &str| [("ARROW:extension:name".to_owned(), name.to_owned())].into_iter().collect();
+        let id = Field::new("item", DataType::FixedSizeBinary(16), true).with_metadata(extension(UUID));
+        let flag = Field::new("item", DataType::Int8, true).with_metadata(extension(BOOL8));
+        let of = |data_type: DataType| held_type_of(&Field::new("c", data_type, true), &DataType::Utf8).to_string();
+        assert_eq!(of(DataType::ListView(Arc::new(id))), "List(Utf8)");
+        assert_eq!(of(DataType::LargeListView(Arc::new(flag))), "LargeList(Boolean)");
+        assert_eq!(of(DataType::ListView(Arc::new(Field::new("item", DataType::Null, true)))), "List(Utf8)");
+        assert_eq!(of(DataType::Time32(TimeUnit::Second)), "Time64(µs)");
+        let words = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        assert_eq!(of(words.clone()), words.to_string());
     }
 }

@@ -14,6 +14,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
 use super::LocatedFile;
 use crate::error::{EngineError, Result};
+use crate::functions::with_one_nan;
 
 /// Batches between the reading thread and the query.
 const BATCHES_AHEAD: usize = 2;
@@ -90,6 +91,7 @@ impl FileStream {
                 None => Arc::clone(from_file.next().ok_or_else(missing)?),
                 Some(folder) => folders.get(folder).ok_or_else(missing)?.to_array_of_size(rows)?,
             };
+            let array = with_one_nan(&array).unwrap_or(array);
             columns.push(match array.data_type() == field.data_type() {
                 true => array,
                 false => arrow::compute::cast(&array, field.data_type())?,

@@ -19,6 +19,7 @@ use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
 use crate::error::{EngineError, Result, store_error_in};
+use crate::functions::rows_with_aligned_intervals;
 
 /// What a file of the file format begins with.
 const FILE_MAGIC: &[u8; 6] = b"ARROW1";
@@ -94,7 +95,8 @@ pub(crate) fn read_ipc(
     let places = ColumnPlaces::find(&schema, wanted);
     let (_, mut batches) = open_ipc(file, Some(places.read.clone()))?;
     while let Some(batch) = decoded(&file.path, || batches.next().transpose())? {
-        let batch = places.arrange(&batch).map_err(|error| unfit(&file.path, &error))?;
+        let batch = places.arrange(&batch).and_then(rows_with_aligned_intervals);
+        let batch = batch.map_err(|error| unfit(&file.path, &error))?;
         if !each(batch)? {
             break;
         }

@@ -157,8 +157,8 @@ fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
     })
 }
 
-/// Errors: what is wrong with the value.
-fn scalar(value: &Value) -> Result<ScalarValue, String> {
+/// Returns a value in JSON as one of SQL. Errors: what is wrong with the value.
+pub(crate) fn scalar(value: &Value) -> Result<ScalarValue, String> {
     match value {
         Value::Null => Ok(ScalarValue::Null),
         Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),

@@ -1,0 +1,73 @@
+//! One NaN for all. What a processor computes of `0.0 / 0.0` has a sign, as numpy and pandas keep it, and Arrow's order has a NaN
+//! with a sign below every number, where PostgreSQL and DuckDB have one that is above all. Doubles lose that sign where they come
+//! in: read from files, sent, or bound to parameters. What is computed here is looked after by `sql::float_order`.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+
+/// Returns the rows with one NaN in their columns of doubles.
+pub(crate) fn rows_with_one_nan(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let plain: Vec<Option<ArrayRef>> = rows.columns().iter().map(with_one_nan).collect();
+    if plain.iter().all(Option::is_none) {
+        return Ok(rows);
+    }
+    let (schema, columns, _) = rows.into_parts();
+    let columns = columns.into_iter().zip(plain).map(|(column, plain)| plain.unwrap_or(column));
+    RecordBatch::try_new(schema, columns.collect())
+}
+
+/// Returns doubles with one NaN; `None` where they have no other, or are no doubles.
+pub(crate) fn with_one_nan(values: &ArrayRef) -> Option<ArrayRef> {
+    // Beyond the bits of the least number are those of the NaNs with a sign. Each value is looked at without a branch, so that
+    // several are compared at once.
+    match values.data_type() {
+        DataType::Float32 => {
+            let numbers = values.as_primitive::<Float32Type>();
+            let least = f32::NEG_INFINITY.to_bits();
+            let has_other = numbers.values().iter().fold(false, |found, number| found | (number.to_bits() > least));
+            let plain = |number: f32| if number.is_nan() { f32::NAN } else { number };
+            has_other.then(|| Arc::new(numbers.unary::<_, Float32Type>(plain)) as ArrayRef)
+        }
+        DataType::Float64 => {
+            let numbers = values.as_primitive::<Float64Type>();
+            let least = f64::NEG_INFINITY.to_bits();
+            let has_other = numbers.values().iter().fold(false, |found, number| found | (number.to_bits() > least));
+            let plain = |number: f64| if number.is_nan() { f64::NAN } else { number };
+            has_other.then(|| Arc::new(numbers.unary::<_, Float64Type>(plain)) as ArrayRef)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float32Array, Float64Array, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn a_nan_has_no_sign_and_a_zero_keeps_its_own() {
+        let doubles: ArrayRef = Arc::new(Float64Array::from(vec![Some(-f64::NAN), None, Some(-0.0), Some(1.5)]));
+        let floats: ArrayRef = Arc::new(Float32Array::from(vec![-f32::NAN, f32::NAN, f32::NEG_INFINITY, -0.0]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
+        let rows = RecordBatch::try_from_iter([("d", doubles), ("f", floats), ("n", Arc::clone(&numbers))]).unwrap();
+        let plain = rows_with_one_nan(rows).unwrap();
+        let doubles = plain.column(0).as_primitive::<Float64Type>();
+        assert_eq!(doubles.value(0).to_bits(), f64::NAN.to_bits());
+        assert!(doubles.is_null(1) && doubles.value(2).is_sign_negative() && doubles.value(3) == 1.5);
+        let floats = plain.column(1).as_primitive::<Float32Type>();
+        let bits: Vec<u32> = floats.values().iter().map(|number| number.to_bits()).collect();
+        assert_eq!(bits, [f32::NAN, f32::NAN, f32::NEG_INFINITY, -0.0].map(f32::to_bits));
+        assert_eq!(plain.column(2), &numbers);
+    }
+
+    #[test]
+    fn columns_without_such_a_nan_are_not_copied() {
+        let doubles: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, f64::NEG_INFINITY, -0.0, f64::MIN]));
+        assert!(with_one_nan(&doubles).is_none());
+        assert!(with_one_nan(&doubles.slice(0, 0)).is_none());
+    }
+}
