@@ -29,7 +29,6 @@ struct Zeros(Expr, Expr);
 /// Returns whether an expression may be a comparison of a column with zero.
 pub(super) fn may_compare_zero(expr: &Expr) -> bool {
     match expr {
-        Expr::Case(case) => case.expr.is_some(),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => compares(*op) && (is_zero(left) || is_zero(right)),
         Expr::AggregateFunction(call) => call.params.distinct,
         _ => false,
