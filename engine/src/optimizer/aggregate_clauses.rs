@@ -115,19 +115,19 @@ fn is_null(filter: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Whether a value of an aggregate may fail in a row that the filter leaves out. A condition that would be another when it
-/// is written twice, and one with a subquery, stay alone.
+/// is written twice, and one with a subquery, stay alone; what a condition is of is computed with it anyway.
 fn is_exposed(value: &Expr, filter: &Expr, schema: &DFSchema) -> bool {
     let is_guarded = match value {
         Expr::Case(case) => case.when_then_expr.first().is_some_and(|(when, _)| when.as_ref() == filter),
         _ => false,
     };
-    let has_subquery = || filter.exists(|part| Ok(is_subquery(part))).unwrap_or(true);
+    let stays_alone = || filter.exists(|part| Ok(is_subquery(part) || part == value)).unwrap_or(true);
     !is_guarded
         && value.any_column_refs()
         && !never_fails(value, schema)
         && filter.any_column_refs()
         && !filter.is_volatile()
-        && !has_subquery()
+        && !stays_alone()
 }
 
 fn is_subquery(expr: &Expr) -> bool {
