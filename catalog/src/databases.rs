@@ -17,8 +17,7 @@ pub struct CatalogDatabases<'a> {
 impl CatalogDatabases<'_> {
     /// The database of a name, if it exists and may be seen.
     pub async fn get(self, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
-        let (who, name) = (who.clone(), name.to_string());
-        self.store.view(move |view| store::databases::find(view, &who, &name)).await
+        self.store.database(who, name).await
     }
 
     /// The databases the principal may see, ordered by lowercase name; `like` is a SQL `LIKE` pattern (`\` escapes).

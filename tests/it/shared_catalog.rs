@@ -328,6 +328,7 @@ async fn names_that_were_used_are_read_on_while_the_server_is_away() {
     assert_eq!(later.snapshot, version.snapshot + 1);
     let TableSource::Managed(table) = found[0].as_ref().unwrap().source.clone() else { panic!("{found:?}") };
     let contents = one.tables().contents(&table, &[]).await.unwrap();
+    let database = one.databases().get(&who, "Default").await.unwrap().expect("it is there");
     // A caller who may not see the database is another caller.
     let stranger = Principal::new("eve", Role::Read).with_databases(["elsewhere"]);
     assert_eq!(one.tables().resolve(&stranger, &names).await.unwrap(), [None]);
@@ -338,6 +339,9 @@ async fn names_that_were_used_are_read_on_while_the_server_is_away() {
     assert_eq!(one.tables().contents(&table, &[1]).await.unwrap(), contents, "without statistics");
     assert_eq!(one.tables().resolve(&stranger, &names).await.unwrap(), [None]);
     assert_eq!(one.tables().version().await.unwrap(), later);
+    // Statements that begin in a database go on, of whoever found it.
+    assert_eq!(one.databases().get(&who, "Default").await.unwrap(), Some(database));
+    assert_eq!(one.databases().get(&stranger, "Default").await.unwrap_err().code(), "catalog_unavailable");
     // What was never asked for is not known to be there, or not.
     let unused = [TableName::new("default", "unused")];
     let error = one.tables().resolve(&who, &unused).await.unwrap_err();

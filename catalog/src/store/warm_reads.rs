@@ -9,12 +9,14 @@
 //! Where the catalog's server has gone away, what is kept is given out for [`BELIEVED_FOR`] more, with a warning in the log:
 //! statements over names that were used go on, all others and all writes fail. What this server wrote is never read as it was before.
 
+mod known_databases;
 mod seen_version;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use known_databases::KnownDatabases;
 use parking_lot::Mutex;
 use seen_version::{SeenVersion, version};
 
@@ -71,6 +73,8 @@ struct Warm {
     lost_at: Option<Instant>,
     names: HashMap<TableName, Vec<WarmName>>,
     contents: HashMap<(i64, Vec<i64>), WarmContents>,
+    /// Those that are dropped or come to other callers make all forgotten.
+    databases: KnownDatabases,
     files: usize,
 }
 

@@ -49,7 +49,7 @@ const RETURNING: [&str; 15] = [
 ];
 /// How the aggregates begin that are written out already.
 const AGGREGATES: [&str; 2] =
-    ["concat('[', coalesce(string_agg(coalesce(to_json(", "concat('{', coalesce(string_agg(concat(to_json("];
+    ["concat('[', coalesce(string_agg(coalesce(to_json(", "concat('{', coalesce(string_agg(concat(coalesce(to_json("];
 
 /// Whether the result of the function of this name is JSON.
 pub(crate) fn makes_json(name: &str) -> bool {

@@ -258,9 +258,9 @@ const SCALAR: &[(&str, usize, &str)] = &[
 
 /// A list of JSON of the rows' values.
 const JSON_LIST: &str = "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')";
-/// An object of JSON of the rows' keys and values.
-const JSON_OBJECT: &str = "concat('{', coalesce(string_agg(concat(to_json(CAST($1 AS VARCHAR)), ':', \
-         coalesce(to_json($2), 'null')), ','), ''), '}')";
+/// An object of JSON of the rows' keys and values. A key that is null has no JSON, and is refused by `json_object`.
+const JSON_OBJECT: &str = "concat('{', coalesce(string_agg(concat(coalesce(to_json(CAST($1 AS VARCHAR)), \
+         json_object(CAST($1 AS VARCHAR), 0)), ':', coalesce(to_json($2), 'null')), ','), ''), '}')";
 
 /// Functions of many rows.
 const AGGREGATE: &[(&str, usize, &str)] = &[
