@@ -123,9 +123,9 @@ impl Engine {
         self.state.runtime.run_traces.set(decode);
     }
 
-    /// Shows the metrics that `read` returns, in Prometheus' text format, as `system.metrics`. The first call counts; without one
-    /// there are none.
-    pub fn show_metrics_with(&self, read: impl Fn() -> String + Send + Sync + 'static) {
+    /// Shows the metrics that `read` returns, in Prometheus' text format, as `system.metrics`; it is told whether the caller sees
+    /// everything in all databases. The first call counts; without one there are none.
+    pub fn show_metrics_with(&self, read: impl Fn(bool) -> String + Send + Sync + 'static) {
         self.state.runtime.metrics.set(read);
     }
 

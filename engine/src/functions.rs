@@ -43,6 +43,7 @@ mod refused_casts;
 mod rounding;
 mod row_hash;
 mod structs;
+pub(crate) mod structure_sizes;
 mod text;
 mod text_lists;
 mod text_parts;
@@ -141,6 +142,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .map(long_replacements::interruptible)
+        .map(structure_sizes::bounded)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }

@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
 use querent_engine::{ColumnCacheState, Engine, FileCacheState, PlanCacheState, ResultCacheState};
 
+/// How the names of series begin that count the catalog's objects.
+const INDEX_SERIES: &str = "querent_index_";
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0];
@@ -135,6 +137,14 @@ pub fn engine_state(engine: &Engine) {
         gauge!("querent_index_in_memory", "objects" => part.objects).set(part.in_memory as f64);
         gauge!("querent_index_without_vector", "objects" => part.objects).set(part.without_vector as f64);
     }
+}
+
+/// Returns the series that a caller is shown: how many objects the index waits for is for those who see all of them.
+pub fn shown(written: String, sees_all: bool) -> String {
+    if sees_all {
+        return written;
+    }
+    written.split_inclusive('\n').filter(|line| !line.contains(INDEX_SERIES)).collect()
 }
 
 /// Shows what the engine keeps of decoded columns, as of now.

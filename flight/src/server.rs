@@ -227,7 +227,7 @@ impl Server {
             ticket_key: ticket_key.into(),
         };
         let shown = state.metrics.clone();
-        state.engine.show_metrics_with(move || shown.render());
+        state.engine.show_metrics_with(move |sees_all| metrics::shown(shown.render(), sees_all));
         // Before anybody is told that they have failed.
         begin_again(&state, interrupted.may_begin_again).await;
         let upkeep = state.clone();

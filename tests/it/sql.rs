@@ -122,16 +122,32 @@ async fn long_statements_are_planned_in_time() {
     let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &nested(60))).await.unwrap();
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("nests too deeply"), "{error}");
-    // Of a structure that has the one before twice.
-    let doubled = |levels: usize| {
+    // Of a structure that has the one before twice, by each of some queries: types are hashed at each SELECT.
+    let doubled = |levels: usize, made: &str| {
         let parts: Vec<String> =
-            (1..=levels).map(|at| format!("a{at} AS (SELECT {{'a': x, 'b': x}} AS x FROM a{})", at - 1)).collect();
+            (1..=levels).map(|at| format!("a{at} AS (SELECT {made} AS x FROM a{})", at - 1)).collect();
         format!("WITH a0 AS (SELECT 1 AS x), {} SELECT x['a']['b'] FROM a{levels}", parts.join(", "))
     };
-    assert_eq!(rows(&session, &doubled(2)).await.unwrap(), [["1"]]);
-    let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &doubled(18))).await.unwrap();
-    let error = refused.unwrap_err();
-    assert!(error.to_string().contains("has too many parts"), "{error}");
+    assert_eq!(rows(&session, &doubled(2, "{'a': x, 'b': x}")).await.unwrap(), [["1"]]);
+    let derived = |levels: usize| {
+        (0..levels)
+            .fold("SELECT 1 AS x".to_owned(), |inner, _| format!("SELECT {{'a': x, 'b': x}} AS x FROM ({inner})"))
+    };
+    for sql in [
+        doubled(18, "{'a': x, 'b': x}"),
+        doubled(40, "{'a': x, 'b': x}"),
+        doubled(40, "struct_pack(a := x, b := x)"),
+        doubled(40, "named_struct('a', x, 'b', x)"),
+        doubled(40, "row(x, x)"),
+        doubled(40, "(x, x)"),
+        doubled(40, "[{'a': x, 'b': x}]"),
+        format!("SELECT x IS NULL FROM ({})", derived(40)),
+    ] {
+        let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        let start = sql.get(..200).unwrap_or(&sql);
+        let error = refused.unwrap_or_else(|_| panic!("no end: {start}")).unwrap_err();
+        assert!(error.to_string().contains("has too many parts"), "{start}: {error}");
+    }
     engine.close().await.unwrap();
 }
 

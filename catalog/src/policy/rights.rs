@@ -48,7 +48,7 @@ impl<'a> Rights<'a> {
     }
 
     /// Whether everything in all databases exists for the caller.
-    pub(crate) fn sees_all(&self) -> bool {
+    pub fn sees_all(&self) -> bool {
         *self.who.scope() == DatabaseScope::All && self.is_unbound()
     }
 

@@ -13,6 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::error::EngineError;
+use crate::limits::check_type;
 
 /// The most arguments of a function that takes any number.
 pub(super) const ANY_NUMBER: usize = 1_000;
@@ -94,7 +95,9 @@ impl ScalarUDFImpl for Defined {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        (self.definition.returns)(arg_types)
+        let returned = (self.definition.returns)(arg_types)?;
+        check_type(self.definition.name, &returned)?;
+        Ok(returned)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -131,21 +131,28 @@ impl Count {
     }
 }
 
-/// Refuses columns whose types are too large.
-fn check_types(plan: &LogicalPlan) -> Result<(), EngineError> {
+/// Refuses a plan whose columns have types that are too large. Errors: `sql_plan_error`.
+pub(crate) fn check_types(plan: &LogicalPlan) -> Result<(), EngineError> {
     let mut left = MAX_TYPE_PARTS;
     let mut columns = plan.schema().fields().iter();
     match columns.find(|column| take_type(column.data_type(), MAX_TYPE_DEPTH, &mut left).is_none()) {
         None => Ok(()),
-        Some(column) => {
-            let message = format!(
-                "the type of column `{}` has too many parts: those of all columns of a query are {MAX_TYPE_PARTS} at most, and \
-                 {MAX_TYPE_DEPTH} within each other",
-                column.name()
-            );
-            Err(EngineError::Plan { message })
-        }
+        Some(column) => Err(too_many_parts(column.name())),
     }
+}
+
+/// Refuses a type that is too large, of what has a name. Errors: `sql_plan_error`.
+pub(crate) fn check_type(name: &str, data_type: &DataType) -> Result<(), EngineError> {
+    let mut left = MAX_TYPE_PARTS;
+    take_type(data_type, MAX_TYPE_DEPTH, &mut left).ok_or_else(|| too_many_parts(name))
+}
+
+fn too_many_parts(name: &str) -> EngineError {
+    let message = format!(
+        "the type of `{name}` has too many parts: those of all columns of a query are {MAX_TYPE_PARTS} at most, and \
+         {MAX_TYPE_DEPTH} within each other"
+    );
+    EngineError::Plan { message }
 }
 
 /// Takes the parts of a type off those that are left; `None` where these are too few, or the type is deeper than `depth`.

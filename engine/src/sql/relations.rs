@@ -35,6 +35,7 @@ use super::marks;
 use super::parameters::ParameterReplacer;
 use super::shorthand::plain;
 use crate::error::EngineError;
+use crate::limits::check_types;
 use crate::optimizer::projected_keys::with_projected_keys;
 pub(crate) use pivot::MAX_PIVOT_COLUMNS;
 pub(super) use pivot::arguments_of;
@@ -77,8 +78,11 @@ impl RelationPlanner for OwnRelations {
                     let planned = context.plan(factor);
                     // One that was refused before it came here leaves no mark for another statement.
                     IS_FOR_DATAFUSION.set(false);
+                    let planned = planned?;
+                    // The planner hashes the types of these columns wherever a SELECT is over them.
+                    check_types(&planned)?;
                     // What is above groups by the keys of these rows.
-                    (with_projected_keys(planned?)?.data, None)
+                    (with_projected_keys(planned)?.data, None)
                 }
                 None => return Ok(RelationPlanning::Original(Box::new(factor))),
             },

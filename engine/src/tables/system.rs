@@ -504,7 +504,7 @@ impl SystemTableScan {
                 Ok((schema_index::rows(&self.schema, &search.index_status(), missing.as_deref())?, None))
             }
             SystemTable::Metrics => {
-                let written = self.metrics.as_ref().map(|metrics| metrics.read()).unwrap_or_default();
+                let written = MetricsText::read(self.metrics.as_deref(), &self.catalog, &self.who);
                 Ok((metrics::rows(&self.schema, &written)?, None))
             }
             SystemTable::VectorIndexes => {

@@ -4,13 +4,15 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
+use querent_catalog::Principal;
+use querent_catalog::policy::Rights;
 use serde_json::json;
 
 use crate::error::{ApiError, ErrorCode};
 use crate::http::console;
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
-use crate::metrics::engine_state;
+use crate::metrics::{engine_state, shown};
 use crate::state::AppState;
 
 /// `GET /`: the server's name, version and routes; the console for a browser.
@@ -61,7 +63,9 @@ pub(super) async fn ready(State(state): State<AppState>) -> Result<Response, Api
 }
 
 /// `GET /metrics`: Prometheus text.
-pub(super) async fn metrics(State(state): State<AppState>) -> Response {
+pub(super) async fn metrics(State(state): State<AppState>, Extension(who): Extension<Principal>) -> Response {
     engine_state(&state.engine);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
+    let sees_all = Rights::new(&who, &state.engine.catalog().policies().current()).sees_all();
+    let shown = shown(state.metrics.render(), sees_all);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], shown).into_response()
 }

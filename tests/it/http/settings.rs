@@ -64,3 +64,19 @@ async fn metrics_are_rows_too() {
         "SELECT count(*) AS n FROM system.metrics WHERE name = 'querent_connections' AND labels IS NULL AND value >= 1";
     assert_eq!(query(plain).await, "n\n1\n");
 }
+
+/// A caller from whom objects are hidden is not told how many there are, by neither door.
+#[tokio::test]
+async fn metrics_do_not_count_what_is_hidden() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let token = json!({ "name": "till", "subject": "anna", "role": "read", "databases": ["sales"] });
+    let made = server.post("/v1/tokens", &token, Some("admin-tok")).await.json();
+    for (token, sees_all) in [("admin-tok", true), ("reader-tok", true), (made["token"].as_str().unwrap(), false)] {
+        let text = server.get("/metrics", Some(token)).await.text;
+        assert!(text.contains("querent_connections"), "{text}");
+        assert_eq!(text.contains("querent_index_in_memory"), sees_all, "{text}");
+        let request = server.http.post(server.url("/v1/query?format=csv")).header("content-type", "application/sql");
+        let sql = "SELECT count(*) > 0 AS n FROM system.metrics WHERE name LIKE 'querent_index_%'";
+        assert_eq!(server.send(request.body(sql), Some(token)).await.text, format!("n\n{sees_all}\n"));
+    }
+}

@@ -4,11 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Float64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
+use querent_catalog::policy::Rights;
+use querent_catalog::{Catalog, Principal};
 
 use super::rows::{batch, maybe, text};
 use crate::error::Result;
 
-type ReadMetrics = Box<dyn Fn() -> String + Send + Sync>;
+/// Of whether the caller sees everything in all databases.
+type ReadMetrics = Box<dyn Fn(bool) -> String + Send + Sync>;
 
 /// Returns the process's metrics in Prometheus' text format. They belong to whoever serves: as long as nobody has said how to read
 /// them, there are none.
@@ -17,13 +20,15 @@ pub(crate) struct MetricsText(OnceLock<ReadMetrics>);
 
 impl MetricsText {
     /// Reads with `read` from now on. The first call counts.
-    pub(crate) fn set(&self, read: impl Fn() -> String + Send + Sync + 'static) {
+    pub(crate) fn set(&self, read: impl Fn(bool) -> String + Send + Sync + 'static) {
         let read: ReadMetrics = Box::new(read);
         self.0.get_or_init(|| read);
     }
 
-    pub(super) fn read(&self) -> String {
-        self.0.get().map(|read| read()).unwrap_or_default()
+    pub(super) fn read(metrics: Option<&Self>, catalog: &Catalog, who: &Principal) -> String {
+        let Some(read) = metrics.and_then(|metrics| metrics.0.get()) else { return String::new() };
+        let sees_all = Rights::new(who, &catalog.policies().current()).sees_all();
+        read(sees_all)
     }
 }
 
