@@ -21,7 +21,7 @@ use crate::optimizer::aggregate_clauses::SettleAggregates;
 use crate::optimizer::computed_sort_keys::ComputeSortKeys;
 use crate::optimizer::distinct_semi_keys::DistinctSemiKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
-use crate::optimizer::grand_totals::KeepGrandTotals;
+use crate::optimizer::grand_totals::{KeepFiltersOfTotals, KeepGrandTotals};
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
 use crate::optimizer::null_aware_joins::{KeepNullEquality, KeepNullsOfSubqueries};
@@ -80,7 +80,9 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
         };
         let rule: Rule = match rule.name() {
             LEAVES_OUT_CONSTANTS => Arc::new(KeepLastGroup { inner: rule }),
-            MOVES_PREDICATES => Arc::new(KeepNullsOfSubqueries { inner: rule }),
+            MOVES_PREDICATES => {
+                Arc::new(KeepNullsOfSubqueries { inner: Arc::new(KeepFiltersOfTotals { inner: rule }) })
+            }
             JOINS_ANEW => Arc::new(KeepNullEquality { inner: rule }),
             _ => rule,
         };

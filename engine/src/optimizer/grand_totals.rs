@@ -1,12 +1,17 @@
-//! The grand total of grouping sets over no rows. `ROLLUP (a)` has a row for `()` whatever its input has; DataFusion 54 takes an
-//! aggregation of no rows for one without a row, and rules that believe it count none, as in
-//! `SELECT count(*) FROM (SELECT a FROM empty GROUP BY ROLLUP (a))`, or leave out a LIMIT. They see no plan with such an aggregation.
+//! Totals, which have a row whatever their input has. DataFusion 54 takes an aggregation of no rows by grouping sets for one
+//! without a row, and rules that believe it count none, as in `SELECT count(*) FROM (SELECT a FROM empty GROUP BY ROLLUP (a))`,
+//! or leave out a LIMIT: they see no plan with such an aggregation. And it moves a filter that names no column below a total,
+//! which then is that of no rows: `SELECT count(*) FROM t HAVING (SELECT 1) > 2`. Such a filter stays above.
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -47,4 +52,39 @@ fn has_total_of_nothing(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Keeps filters above aggregations that may have a total: none of their columns is a group's, so that only those would move
+/// that name no column.
+#[derive(Debug)]
+pub(crate) struct KeepFiltersOfTotals {
+    /// The rule that moves filters down.
+    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
+}
+
+impl OptimizerRule for KeepFiltersOfTotals {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.inner.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if filters_totals(&plan) { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+    }
+}
+
+/// Returns whether a plan is a filter, or several, of an aggregation that may have a total.
+fn filters_totals(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    match filter.input.as_ref() {
+        LogicalPlan::Aggregate(aggregate) => matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_)]),
+        below => filters_totals(below),
+    }
 }
