@@ -8,7 +8,7 @@
 //! | `distinct_limits` | early ends of aggregations that later optimisation made unfit |
 //! | `distinct_semi_keys` | keys that come often on the side of a semi-join that only filters |
 //! | `early_semi_joins` | semi-joins below joins that make more rows |
-//! | `grand_totals` | rules that count rows see that grouping sets over no rows have a total |
+//! | `grand_totals` | rules that count rows and those that move filters see that totals are there over no rows |
 //! | `join_order` | the order of inner joins |
 //! | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | `null_aware_joins` | joins in which NULLs count see every NULL |

@@ -38,7 +38,26 @@ impl PhysicalOptimizerRule for KeepGrandTotals {
     }
 }
 
-/// Keeps a filter above the row of no group: no filter on what is aggregated does the same.
+/// Returns whether a plan aggregates no rows by sets of which one is empty.
+fn has_total_of_nothing(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let groups = aggregate.group_expr();
+        let has_total =
+            groups.has_grouping_set() && groups.groups().iter().any(|set| set.iter().all(|is_null| *is_null));
+        if has_total && aggregate.input().partition_statistics(None)?.num_rows == Precision::Exact(0) {
+            return Ok(true);
+        }
+    }
+    for input in plan.children() {
+        if has_total_of_nothing(input)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Keeps filters above aggregations that may have a total: none of their columns is a group's, so that only those would move
+/// that name no column.
 #[derive(Debug)]
 pub(crate) struct KeepFiltersOfTotals {
     /// The rule that moves filters down.
@@ -59,33 +78,15 @@ impl OptimizerRule for KeepFiltersOfTotals {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let is_of_total = match &plan {
-            LogicalPlan::Filter(filter) => match filter.input.as_ref() {
-                LogicalPlan::Aggregate(aggregate) => {
-                    aggregate.group_expr.iter().all(|key| matches!(key, Expr::GroupingSet(_)))
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        if is_of_total { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+        if filters_totals(&plan) { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
     }
 }
 
-/// Returns whether a plan aggregates no rows by sets of which one is empty.
-fn has_total_of_nothing(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
-    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        let groups = aggregate.group_expr();
-        let has_total =
-            groups.has_grouping_set() && groups.groups().iter().any(|set| set.iter().all(|is_null| *is_null));
-        if has_total && aggregate.input().partition_statistics(None)?.num_rows == Precision::Exact(0) {
-            return Ok(true);
-        }
+/// Returns whether a plan is a filter, or several, of an aggregation that may have a total.
+fn filters_totals(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    match filter.input.as_ref() {
+        LogicalPlan::Aggregate(aggregate) => matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_)]),
+        below => filters_totals(below),
     }
-    for input in plan.children() {
-        if has_total_of_nothing(input)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -31,6 +31,9 @@ async fn values_are_kustos() {
             // A `toscalar` of a function without parameters has one value.
             ("let y = () { toscalar(rand(1000000)) }; print y == y, y() == y()", "True True"),
             ("let y = () { toscalar(range x from 1 to 9 step 1 | project new_guid()) }; print y == y", "True"),
+            // A random condition is one of the rows before it, not of those that they are made of.
+            ("range x from 1 to 1000 step 1 | summarize c = count() by k = x % 4 | where rand() < 0.9 | summarize countif(c != 250)", "0"),
+            ("range x from 1 to 1000 step 1 | summarize c = count(), m = max(x) | where rand() > 2 | count", "0"),
             // Both ends are compared with one number: about a fifth of them are between.
             ("range x from 1 to 20000 step 1 | where toint(rand() * 10) between (4 .. 5) | summarize n = count() | project n between (3600 .. 4400)", "True"),
             // Members may be called as keywords are, and names of types have no case.

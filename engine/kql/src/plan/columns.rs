@@ -1,6 +1,7 @@
 //! Operators that choose and compute columns: `project` and its kin, `extend`, `where`, `distinct`, `getschema`.
 
 use datafusion::functions_aggregate::count::count_all;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
 use super::{Column, Relation, plain_key};
@@ -208,9 +209,22 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Returns the rows of a condition. What is random in it, `rand() < 0.1`, becomes a field: DataFusion would move it below
+    /// operators that make other rows, but moves nothing below a projection that has such a value.
     pub(super) fn filtered(&mut self, input: Relation, predicate: PlanExpr) -> Result<Relation> {
-        let plan = LogicalPlanBuilder::from(input.plan.clone()).filter(predicate)?.build()?;
-        Ok(input.over(plan))
+        let (volatile, others): (Vec<PlanExpr>, Vec<PlanExpr>) =
+            split_conjunction_owned(predicate).into_iter().partition(PlanExpr::is_volatile);
+        let mut input = input;
+        if let Some(condition) = conjunction(others) {
+            let plan = LogicalPlanBuilder::from(input.plan.clone()).filter(condition)?.build()?;
+            input = input.over(plan);
+        }
+        if let Some(condition) = conjunction(volatile) {
+            let (chosen, field) = self.with_field(input, "chosen", condition)?;
+            let plan = LogicalPlanBuilder::from(chosen.plan.clone()).filter(super::field_column(&field))?.build()?;
+            input = chosen.over(plan);
+        }
+        Ok(input)
     }
 
     pub(super) fn project_away(&mut self, input: Relation, patterns: &'a [NamePattern]) -> Result<Relation> {

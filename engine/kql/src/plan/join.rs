@@ -7,6 +7,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
 use datafusion::prelude::coalesce;
 
+use super::relation::refuse_in_groups;
 use super::unique_side::UniqueSide;
 use super::{Column, Relation, field_column, field_of, plain_key};
 use crate::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
@@ -62,6 +63,11 @@ impl JoinKind {
         matches!(self, JoinKind::RightOuter | JoinKind::FullOuter)
     }
 
+    /// Whether there are rows of the right side alone.
+    fn keeps_right(self) -> bool {
+        self.pads_left() || matches!(self, JoinKind::RightSemi | JoinKind::RightAnti)
+    }
+
     fn pads_right(self) -> bool {
         matches!(self, JoinKind::LeftOuter | JoinKind::FullOuter)
     }
@@ -94,6 +100,9 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let kind = self.join_kind(operator, JoinKind::InnerUnique)?;
         let right = self.table(table, environment)?;
+        if kind.keeps_right() {
+            refuse_in_groups(&input, operator.span)?;
+        }
         match condition {
             Some(JoinCondition::On(on)) => {
                 let sides = self.sides(input, right, on, environment)?;
@@ -244,8 +253,7 @@ impl<'a> Binder<'a> {
             )?
         };
         let plan = plan.build()?;
-        // Each row on the left stays in its group; those of the right are in none.
-        let groups = if kind.pads_left() { None } else { left.groups.clone() };
+        let groups = left.groups.clone();
         match kind {
             JoinKind::LeftSemi | JoinKind::LeftAnti => {
                 return Ok(Relation { groups, ..Relation::new(plan, left.columns) });

@@ -14,8 +14,8 @@ use datafusion::scalar::ScalarValue;
 use super::{Column, Relation};
 use crate::ast::{NamedExpr, Operator, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
-    text_literal, text_of, unique_name,
+    BindError, BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name,
+    invalid, text_literal, text_of, unique_name,
 };
 use crate::interrupt::is_interrupted;
 use crate::types::KqlType;
@@ -63,7 +63,11 @@ impl<'a> Binder<'a> {
             }
         }
         let text = self.scalar(&by.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
-        let text = self.convert(text, KqlType::String, by.span)?;
+        if text.kql_type != KqlType::String {
+            let message = format!("`reduce` takes a string, this is a {}", text.kql_type.name());
+            let error = BindError::new(BindErrorCode::TypeMismatch, by.span, message);
+            return Err(error.with_hint("tostring() makes one").into());
+        }
         let plan = LogicalPlanBuilder::from(input.plan.clone())
             .aggregate(vec![text.expr.clone().alias("text")], vec![count_all().alias("count")])?
             .build()?;

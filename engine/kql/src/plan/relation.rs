@@ -8,7 +8,8 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder
 
 use super::graph::QueryGraph;
 use super::unique_side::UniqueSide;
-use crate::bind::{Binder, Result, Typed};
+use crate::bind::{BindError, BindErrorCode, Binder, Result, Typed};
+use crate::span::Span;
 use crate::types::KqlType;
 
 /// A column: KQL's name, which may change, and the field of the plan, which no other column has.
@@ -54,6 +55,16 @@ pub(crate) struct Groups {
     pub(crate) keys: Vec<PlanExpr>,
     /// Fields that are constant within a group, and that an aggregation keeps.
     pub(crate) carried: Vec<String>,
+}
+
+/// Refuses rows of another table beside those of groups: each group would have them.
+pub(super) fn refuse_in_groups(input: &Relation, span: Span) -> Result<()> {
+    if input.groups.is_none() {
+        return Ok(());
+    }
+    let message = "rows of another table among those of each element are known to Kusto, but not supported here";
+    let hint = "combine the tables before `mv-apply`, or `mv-expand` the values and combine them then";
+    Err(BindError::new(BindErrorCode::NotSupported, span, message).with_hint(hint).into())
 }
 
 /// A table while its query is planned.

@@ -4,6 +4,7 @@
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::columns::matches_wildcard;
+use super::relation::refuse_in_groups;
 use super::{Column, Relation};
 use crate::ast::{Expr, ExprKind, Literal, OperatorKind, OperatorParameter, ParameterValue};
 use crate::bind::{
@@ -42,6 +43,9 @@ impl<'a> Binder<'a> {
         let is_fuzzy = self.is_fuzzy(parameters);
         let mut inputs = vec![input];
         self.add_operands(&mut inputs, tables, is_fuzzy, environment)?;
+        if let ([input, ..], Some(first), Some(last)) = (inputs.as_slice(), tables.first(), tables.last()) {
+            refuse_in_groups(input, first.span.to(last.span))?;
+        }
         self.united(inputs, parameters)
     }
 
