@@ -66,7 +66,7 @@ pub(crate) use assigned_values::{assigned, assigned_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
 pub(crate) use checked_integers::{
-    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT,
+    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT, CHECKED_XOR,
 };
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use dates::NANOSECONDS;

@@ -1,5 +1,6 @@
 //! Sums, differences, products and shifts of integers that do not wrap around: a result that its type has no place for is an error,
-//! as in PostgreSQL and DuckDB. `sql/integer_overflow.rs` puts them where the types leave room for one.
+//! as in PostgreSQL and DuckDB. `sql/integer_overflow.rs` puts them where the types leave room for one. `a xor b` is computed here,
+//! too: as an operator DataFusion 54 takes `a xor a` for zero also where `a` is null.
 //!
 //! A batch is computed whole, as Arrow's wrapping kernels do it, and what would have told of an overflow is gathered on the way:
 //! rows are looked at one by one only where there was one, since it may be in a slot that is null.
@@ -19,20 +20,28 @@ use datafusion::logical_expr::{
 use super::definition::{invalid, unfit};
 use crate::type_names::sql_name;
 
-/// The functions that compute `a + b`, `a - b`, `a * b`, `a << b` and `a >> b` within BIGINT or UBIGINT, and of more arguments from
+/// The functions that compute `a + b`, `a - b`, `a * b`, `a << b`, `a >> b` and `a xor b` within BIGINT or UBIGINT, and of more arguments from
 /// the left to the right: `a + b + c`.
 pub(crate) const CHECKED_ADD: &str = "checked_add";
 pub(crate) const CHECKED_SUBTRACT: &str = "checked_subtract";
 pub(crate) const CHECKED_MULTIPLY: &str = "checked_multiply";
 pub(crate) const CHECKED_SHIFT_LEFT: &str = "checked_shift_left";
 pub(crate) const CHECKED_SHIFT_RIGHT: &str = "checked_shift_right";
+pub(crate) const CHECKED_XOR: &str = "checked_xor";
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::ShiftLeft, Operation::ShiftRight]
-        .into_iter()
-        .map(CheckedOperation::new_udf)
-        .collect()
+    [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::ShiftLeft,
+        Operation::ShiftRight,
+        Operation::Xor,
+    ]
+    .into_iter()
+    .map(CheckedOperation::new_udf)
+    .collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +51,7 @@ enum Operation {
     Multiply,
     ShiftLeft,
     ShiftRight,
+    Xor,
 }
 
 impl Operation {
@@ -52,6 +62,7 @@ impl Operation {
             Self::Multiply => "*",
             Self::ShiftLeft => "<<",
             Self::ShiftRight => ">>",
+            Self::Xor => "xor",
         }
     }
 
@@ -80,6 +91,7 @@ impl Operation {
             Self::ShiftRight => {
                 (u32::try_from(right).ok().and_then(|bits| left.checked_shr(bits)).unwrap_or_default(), 0)
             }
+            Self::Xor => (left ^ right, 0),
         }
     }
 
@@ -97,6 +109,7 @@ impl Operation {
             Self::ShiftRight => {
                 (u32::try_from(right).ok().and_then(|bits| left.checked_shr(bits)).unwrap_or_default(), false)
             }
+            Self::Xor => (left ^ right, false),
         };
         (result, -i64::from(is_beyond))
     }
@@ -235,6 +248,7 @@ impl ScalarUDFImpl for CheckedOperation {
             Operation::Multiply => CHECKED_MULTIPLY,
             Operation::ShiftLeft => CHECKED_SHIFT_LEFT,
             Operation::ShiftRight => CHECKED_SHIFT_RIGHT,
+            Operation::Xor => CHECKED_XOR,
         }
     }
 
@@ -282,7 +296,9 @@ impl ScalarUDFImpl for CheckedOperation {
         Ok(match self.operation {
             Operation::Add => others.fold(first.sort_properties, |left, right| left.add(right)),
             Operation::Subtract => others.fold(first.sort_properties, |left, right| left.sub(right)),
-            Operation::Multiply | Operation::ShiftLeft | Operation::ShiftRight => SortProperties::Unordered,
+            Operation::Multiply | Operation::ShiftLeft | Operation::ShiftRight | Operation::Xor => {
+                SortProperties::Unordered
+            }
         })
     }
 }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Op
 
 use super::field_access::own_call;
 use crate::functions::{
-    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT, checked_sum,
+    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT, CHECKED_XOR, checked_sum,
 };
 use crate::tables::external::wide_decimal;
 
@@ -77,6 +77,7 @@ fn function_of(op: Operator) -> Option<&'static str> {
         Operator::Multiply => Some(CHECKED_MULTIPLY),
         Operator::BitwiseShiftLeft => Some(CHECKED_SHIFT_LEFT),
         Operator::BitwiseShiftRight => Some(CHECKED_SHIFT_RIGHT),
+        Operator::BitwiseXor => Some(CHECKED_XOR),
         _ => None,
     }
 }
@@ -120,8 +121,8 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
         true => expr,
         false => Expr::Cast(Cast::new(Box::new(expr), wanted.clone())),
     };
-    if matches!(op, Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight) {
-        // What is shifted keeps its type, and has to fit it.
+    if matches!(op, Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight | Operator::BitwiseXor) {
+        // Bits keep their type, and have to fit it.
         let wide = if result.is_unsigned_integer() { DataType::UInt64 } else { DataType::Int64 };
         let sides = vec![as_type(left, &left_type, &wide), as_type(right, &right_type, &wide)];
         return Ok(Transformed::yes(as_type(own_call(name, sides)?, &wide, &result)));
