@@ -39,6 +39,7 @@ mod parsed_times;
 mod refused_casts;
 mod rounding;
 mod row_hash;
+mod searched_lists;
 mod structs;
 mod text;
 mod text_lists;
@@ -137,6 +138,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .map(long_replacements::interruptible)
+        .map(searched_lists::searched)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }
