@@ -28,7 +28,6 @@ mod json_paths;
 mod json_rows;
 mod json_shape;
 mod list_choices;
-mod list_members;
 mod list_reduce;
 mod lists;
 mod long_replacements;
@@ -42,6 +41,7 @@ mod parsed_times;
 mod refused_casts;
 mod rounding;
 mod row_hash;
+mod searched_lists;
 mod structs;
 pub(crate) mod structure_sizes;
 mod text;
@@ -70,7 +70,9 @@ pub(crate) use aligned_intervals::rows_with_aligned_intervals;
 pub(crate) use assigned_values::{assigned, assigned_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
-pub(crate) use checked_integers::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT};
+pub(crate) use checked_integers::{
+    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT, CHECKED_XOR,
+};
 pub(crate) use checked_sum::{checked_sum, is_checked_sum};
 pub(crate) use dates::NANOSECONDS;
 pub(crate) use domains::{
@@ -137,12 +139,12 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(null_powers::computed)
-        .map(list_members::with_nulls)
         .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)
         .map(long_replacements::interruptible)
         .map(structure_sizes::bounded)
+        .map(searched_lists::searched)
         .chain(own_scalar_functions().iter().cloned())
         .collect()
 }

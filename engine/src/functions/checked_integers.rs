@@ -1,5 +1,6 @@
-//! Sums, differences and products of integers that do not wrap around: a result that its type has no place for is an error, as in
-//! PostgreSQL and DuckDB. `sql/integer_overflow.rs` puts them where the types leave room for one.
+//! Sums, differences, products and shifts of integers that do not wrap around: a result that its type has no place for is an error,
+//! as in PostgreSQL and DuckDB. `sql/integer_overflow.rs` puts them where the types leave room for one. `a xor b` is computed here,
+//! too: as an operator DataFusion 54 takes `a xor a` for zero also where `a` is null.
 //!
 //! A batch is computed whole, as Arrow's wrapping kernels do it, and what would have told of an overflow is gathered on the way:
 //! rows are looked at one by one only where there was one, since it may be in a slot that is null.
@@ -19,15 +20,28 @@ use datafusion::logical_expr::{
 use super::definition::{invalid, unfit};
 use crate::type_names::sql_name;
 
-/// The functions that compute `a + b`, `a - b` and `a * b` within BIGINT or UBIGINT, and of more arguments from the left to the
-/// right: `a + b + c`.
+/// The functions that compute `a + b`, `a - b`, `a * b`, `a << b`, `a >> b` and `a xor b` within BIGINT or UBIGINT, and of more arguments from
+/// the left to the right: `a + b + c`.
 pub(crate) const CHECKED_ADD: &str = "checked_add";
 pub(crate) const CHECKED_SUBTRACT: &str = "checked_subtract";
 pub(crate) const CHECKED_MULTIPLY: &str = "checked_multiply";
+pub(crate) const CHECKED_SHIFT_LEFT: &str = "checked_shift_left";
+pub(crate) const CHECKED_SHIFT_RIGHT: &str = "checked_shift_right";
+pub(crate) const CHECKED_XOR: &str = "checked_xor";
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    [Operation::Add, Operation::Subtract, Operation::Multiply].into_iter().map(CheckedOperation::new_udf).collect()
+    [
+        Operation::Add,
+        Operation::Subtract,
+        Operation::Multiply,
+        Operation::ShiftLeft,
+        Operation::ShiftRight,
+        Operation::Xor,
+    ]
+    .into_iter()
+    .map(CheckedOperation::new_udf)
+    .collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,14 +49,20 @@ enum Operation {
     Add,
     Subtract,
     Multiply,
+    ShiftLeft,
+    ShiftRight,
+    Xor,
 }
 
 impl Operation {
-    fn sign(self) -> char {
+    fn sign(self) -> &'static str {
         match self {
-            Self::Add => '+',
-            Self::Subtract => '-',
-            Self::Multiply => '*',
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::ShiftLeft => "<<",
+            Self::ShiftRight => ">>",
+            Self::Xor => "xor",
         }
     }
 
@@ -62,6 +82,16 @@ impl Operation {
                 let (product, is_beyond) = left.overflowing_mul(right);
                 (product, -i64::from(is_beyond))
             }
+            Self::ShiftLeft => {
+                let shifted = u32::try_from(right).ok().and_then(|bits| left.checked_shl(bits));
+                let shifted = shifted.filter(|shifted| shifted >> right == left);
+                (shifted.unwrap_or_default(), -i64::from(shifted.is_none()))
+            }
+            // As in DuckDB, what is shifted by more bits than there are is zero.
+            Self::ShiftRight => {
+                (u32::try_from(right).ok().and_then(|bits| left.checked_shr(bits)).unwrap_or_default(), 0)
+            }
+            Self::Xor => (left ^ right, 0),
         }
     }
 
@@ -71,6 +101,15 @@ impl Operation {
             Self::Add => left.overflowing_add(right),
             Self::Subtract => left.overflowing_sub(right),
             Self::Multiply => left.overflowing_mul(right),
+            Self::ShiftLeft => {
+                let shifted = u32::try_from(right).ok().and_then(|bits| left.checked_shl(bits));
+                let shifted = shifted.filter(|shifted| shifted >> right == left);
+                (shifted.unwrap_or_default(), shifted.is_none())
+            }
+            Self::ShiftRight => {
+                (u32::try_from(right).ok().and_then(|bits| left.checked_shr(bits)).unwrap_or_default(), false)
+            }
+            Self::Xor => (left ^ right, false),
         };
         (result, -i64::from(is_beyond))
     }
@@ -107,6 +146,7 @@ impl CheckedOperation {
             (_, Operation::Multiply) => {
                 self.computed::<Int64Type>(sides, |left, right| Operation::Multiply.of_signed(left, right))
             }
+            (_, operation) => self.computed::<Int64Type>(sides, |left, right| operation.of_signed(left, right)),
         }
     }
 
@@ -206,6 +246,9 @@ impl ScalarUDFImpl for CheckedOperation {
             Operation::Add => CHECKED_ADD,
             Operation::Subtract => CHECKED_SUBTRACT,
             Operation::Multiply => CHECKED_MULTIPLY,
+            Operation::ShiftLeft => CHECKED_SHIFT_LEFT,
+            Operation::ShiftRight => CHECKED_SHIFT_RIGHT,
+            Operation::Xor => CHECKED_XOR,
         }
     }
 
@@ -253,7 +296,9 @@ impl ScalarUDFImpl for CheckedOperation {
         Ok(match self.operation {
             Operation::Add => others.fold(first.sort_properties, |left, right| left.add(right)),
             Operation::Subtract => others.fold(first.sort_properties, |left, right| left.sub(right)),
-            Operation::Multiply => SortProperties::Unordered,
+            Operation::Multiply | Operation::ShiftLeft | Operation::ShiftRight | Operation::Xor => {
+                SortProperties::Unordered
+            }
         })
     }
 }
@@ -302,6 +347,26 @@ mod tests {
                     Err(_) => assert!(found.is_err(), "{left} {operation:?} {right}"),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_bits_are_shifted_out_on_the_left() {
+        let shifted = |operation, left, right| {
+            computed(operation, signed(vec![Some(left)]), one(right)).ok().map(|found| {
+                let ColumnarValue::Array(found) = found else { panic!("an array") };
+                found.as_primitive::<Int64Type>().value(0)
+            })
+        };
+        for (left, right) in [(1, 62), (-1, 63), (5, 0), (0, 63)] {
+            let exact = i64::try_from(i128::from(left) << right).unwrap();
+            assert_eq!(shifted(Operation::ShiftLeft, left, right), Some(exact), "{left} << {right}");
+        }
+        for (left, right) in [(1, 63), (1, 64), (3, 62), (1, -1), (i64::MIN, 1), (-3, 63)] {
+            assert_eq!(shifted(Operation::ShiftLeft, left, right), None, "{left} << {right}");
+        }
+        for (left, right, exact) in [(-8, 1, -4), (-1, 63, -1), (4, 64, 0), (-1, 64, 0), (4, -1, 0)] {
+            assert_eq!(shifted(Operation::ShiftRight, left, right), Some(exact), "{left} >> {right}");
         }
     }
 

@@ -16,7 +16,9 @@ use datafusion::logical_expr::expr::{Alias, Cast, WindowFunctionDefinition};
 use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
 use super::field_access::own_call;
-use crate::functions::{CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SUBTRACT, checked_sum};
+use crate::functions::{
+    CHECKED_ADD, CHECKED_MULTIPLY, CHECKED_SHIFT_LEFT, CHECKED_SHIFT_RIGHT, CHECKED_SUBTRACT, CHECKED_XOR, checked_sum,
+};
 use crate::tables::external::wide_decimal;
 
 /// The bits of numbers of which 2^31 rows have a sum that is a BIGINT.
@@ -73,6 +75,9 @@ fn function_of(op: Operator) -> Option<&'static str> {
         Operator::Plus => Some(CHECKED_ADD),
         Operator::Minus => Some(CHECKED_SUBTRACT),
         Operator::Multiply => Some(CHECKED_MULTIPLY),
+        Operator::BitwiseShiftLeft => Some(CHECKED_SHIFT_LEFT),
+        Operator::BitwiseShiftRight => Some(CHECKED_SHIFT_RIGHT),
+        Operator::BitwiseXor => Some(CHECKED_XOR),
         _ => None,
     }
 }
@@ -112,6 +117,16 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     let Ok(result) = BinaryTypeCoercer::new(&left_type, &op, &right_type).get_result_type() else {
         return Ok(Transformed::no(whole(left, right)));
     };
+    let as_type = |expr: Expr, found: &DataType, wanted: &DataType| match found == wanted {
+        true => expr,
+        false => Expr::Cast(Cast::new(Box::new(expr), wanted.clone())),
+    };
+    if matches!(op, Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight | Operator::BitwiseXor) {
+        // Bits keep their type, and have to fit it.
+        let wide = if result.is_unsigned_integer() { DataType::UInt64 } else { DataType::Int64 };
+        let sides = vec![as_type(left, &left_type, &wide), as_type(right, &right_type, &wide)];
+        return Ok(Transformed::yes(as_type(own_call(name, sides)?, &wide, &result)));
+    }
     let (left_bits, right_bits) = (bits(&left, schema), bits(&right, schema));
     let needed = match op {
         Operator::Multiply => left_bits + right_bits,
@@ -125,11 +140,7 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     if has_room {
         return Ok(Transformed::no(whole(left, right)));
     }
-    let as_result = |expr: Expr, found: &DataType| match *found == result {
-        true => expr,
-        false => Expr::Cast(Cast::new(Box::new(expr), result.clone())),
-    };
-    let (left, right) = (as_result(left, &left_type), as_result(right, &right_type));
+    let (left, right) = (as_type(left, &left_type, &result), as_type(right, &right_type, &result));
     Ok(Transformed::yes(match left {
         // A chain of one operator is one call.
         Expr::ScalarFunction(mut call) if call.name() == name => {

@@ -1,12 +1,15 @@
 //! A text that is cast to a list is read as one. Arrow's cast makes a list with the text as its only item, and a list of one
 //! number too, where DuckDB and PostgreSQL refuse. And what lists have in common is unknown where one of them is: DataFusion says
-//! that they have nothing, or all. A null in a list is in common with none, as in DuckDB.
+//! that they have nothing, or all. A null in a list is in common with none, as in DuckDB. And at a place that is unknown is null,
+//! where DataFusion 54 takes what lies behind a null for the place.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
+use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_nested::expr_fn::array_compact;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit, when};
 
 use crate::error::EngineError;
@@ -24,14 +27,19 @@ const COMPARING_LISTS: [&str; 2] = ["array_has_any", "array_has_all"];
 /// The function that leaves the nulls of a list out.
 const COMPACT: &str = "array_compact";
 
-/// Returns whether an expression says what two lists have in common.
+/// The function that takes the value at a place of a list; at place 0 is none.
+const ELEMENT: &str = "array_element";
+
+/// Returns whether an expression says what two lists have in common, or what is at a place of one.
 pub(super) fn may_compare_lists(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(call) if COMPARING_LISTS.contains(&call.name()))
+    matches!(expr, Expr::ScalarFunction(call) if call.name() == ELEMENT || COMPARING_LISTS.contains(&call.name()))
 }
 
-/// Returns the expression with what a list has in common with a null as null, and its nulls in common with none.
+/// Returns the expression with what a list has in common with a null, and at a place that is null, as null, and with its nulls in
+/// common with none.
 pub(super) fn with_unknown_lists(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut call = match expr {
+        Expr::ScalarFunction(call) if call.name() == ELEMENT => return with_known_place(call, schema),
         Expr::ScalarFunction(call) if COMPARING_LISTS.contains(&call.name()) => call,
         other => return Ok(Transformed::no(other)),
     };
@@ -54,6 +62,22 @@ pub(super) fn with_unknown_lists(expr: Expr, schema: &DFSchema) -> Result<Transf
         None if changed => Transformed::yes(expr),
         None => Transformed::no(expr),
     })
+}
+
+/// Returns the call with place 0 for one that is null.
+fn with_known_place(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let zero = call.args.get(1).and_then(|place| match (place.get_type(schema), place.nullable(schema)) {
+        (Ok(found), Ok(true)) if found.is_integer() => ScalarValue::new_zero(&found).ok(),
+        _ => None,
+    });
+    let is_changed = match (call.args.get_mut(1), zero) {
+        (Some(place), Some(zero)) => {
+            *place = coalesce(vec![std::mem::take(place), lit(zero)]);
+            true
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(call), is_changed))
 }
 
 /// Returns the expression with a cast to a list as SQL has it. Errors: `sql_plan_error`.

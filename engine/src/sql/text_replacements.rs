@@ -1,6 +1,6 @@
 //! Texts as PostgreSQL and DuckDB read them: in the replacement of `regexp_replace` a backslash and a digit is a group, where
-//! Rust's patterns have `$`; where `replace` looks for nothing, nothing is replaced; and an offset says nothing in a text that
-//! becomes a time without one.
+//! Rust's patterns have `$`; where `replace` looks for nothing, nothing is replaced, and a null still makes a null; and an offset
+//! says nothing in a text that becomes a time without one.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -54,14 +54,16 @@ pub(super) fn with_text_arguments(expr: Expr, schema: &DFSchema) -> Result<Trans
             *replacement = own_call(REGEXP_REPLACEMENT, vec![written])?;
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
-        ("replace", [text, Expr::Literal(sought, _), _])
+        ("replace", [text, Expr::Literal(sought, _), replacement])
             if sought.try_as_str().flatten().is_some_and(str::is_empty)
                 && !matches!(text, Expr::Literal(ScalarValue::Null, _)) =>
         {
-            Ok(Transformed::yes(std::mem::take(text)))
+            let is_known = std::mem::take(replacement).is_not_null();
+            Ok(Transformed::yes(when(is_known, std::mem::take(text)).end()?))
         }
-        ("replace", [text, sought, _]) if !matches!(sought, Expr::Literal(..)) => {
-            let (nothing, text) = (sought.clone().eq(lit("")), text.clone());
+        ("replace", [text, sought, replacement]) if !matches!(sought, Expr::Literal(..)) => {
+            let nothing = sought.clone().eq(lit("")).and(replacement.clone().is_not_null());
+            let text = text.clone();
             Ok(Transformed::yes(when(nothing, text).otherwise(Expr::ScalarFunction(call))?))
         }
         _ => Ok(Transformed::no(Expr::ScalarFunction(call))),

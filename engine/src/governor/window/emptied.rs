@@ -1,5 +1,5 @@
-//! Aggregates over a sliding window that all values have left. DataFusion 54 keeps the last minimum then, and has a zero for
-//! `bit_xor`. They begin anew.
+//! Aggregates over a sliding window that all values have left. DataFusion 54 keeps the last minimum or maximum then, and has a zero
+//! for `bit_xor`. They begin anew.
 
 use std::sync::Arc;
 
@@ -11,8 +11,10 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF};
 
 use super::accumulator::OwnedAccumulatorArgs;
 
-/// The aggregates of values that are not null, of which something stays behind.
-const REMEMBERING: [&str; 2] = ["min", "bit_xor"];
+/// The aggregates of which something stays behind.
+const REMEMBERING: [&str; 3] = ["min", MAX, "bit_xor"];
+/// The one of them that keeps nulls, too, until they leave the window.
+const MAX: &str = "max";
 
 /// An accumulator that begins anew where no value is left in its window.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(super) struct EmptiedAccumulator {
     function: Arc<AggregateUDF>,
     args: OwnedAccumulatorArgs,
     inner: Box<dyn Accumulator>,
-    /// The rows of the window that have values.
+    /// The rows of the window that the aggregate keeps.
     rows: usize,
 }
 
@@ -45,14 +47,24 @@ fn known_rows(values: &[ArrayRef]) -> usize {
     rows - nulls.map_or(0, |nulls| nulls.null_count())
 }
 
+impl EmptiedAccumulator {
+    /// Returns how many rows of some the aggregate keeps.
+    fn kept_rows(&self, values: &[ArrayRef]) -> usize {
+        match self.function.name() {
+            MAX => values.first().map_or(0, |values| values.len()),
+            _ => known_rows(values),
+        }
+    }
+}
+
 impl Accumulator for EmptiedAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.rows += known_rows(values);
+        self.rows += self.kept_rows(values);
         self.inner.update_batch(values)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.rows = self.rows.saturating_sub(known_rows(values));
+        self.rows = self.rows.saturating_sub(self.kept_rows(values));
         if self.rows == 0 {
             self.inner = self.function.create_sliding_accumulator(self.args.borrowed())?;
             return Ok(());
