@@ -9,6 +9,7 @@
 //! | `distinct_semi_keys` | keys that come often on the side of a semi-join that only filters |
 //! | `early_semi_joins` | semi-joins below joins that make more rows |
 //! | `grand_totals` | rules that count rows and those that move filters see that totals are there over no rows |
+//! | `grouping_set_keys` | keys of grouping sets of which nothing is known from the rows that are aggregated |
 //! | `join_order` | the order of inner joins |
 //! | `misled_filters` | filters of joins and sorts that would come to another column of the same name |
 //! | `null_aware_joins` | joins in which NULLs count see every NULL |
@@ -23,6 +24,7 @@ pub(crate) mod distinct_limits;
 pub(crate) mod distinct_semi_keys;
 pub(crate) mod early_semi_joins;
 pub(crate) mod grand_totals;
+pub(crate) mod grouping_set_keys;
 pub(crate) mod join_order;
 pub(crate) mod misled_filters;
 pub(crate) mod null_aware_joins;

@@ -22,6 +22,7 @@ use crate::optimizer::computed_sort_keys::ComputeSortKeys;
 use crate::optimizer::distinct_semi_keys::DistinctSemiKeys;
 use crate::optimizer::early_semi_joins::EarlySemiJoins;
 use crate::optimizer::grand_totals::{KeepFiltersOfTotals, KeepGrandTotals};
+use crate::optimizer::grouping_set_keys::ForgetSetKeys;
 use crate::optimizer::join_order::OrderJoins;
 use crate::optimizer::misled_filters::KeepMisledFilters;
 use crate::optimizer::null_aware_joins::{KeepNullEquality, KeepNullsOfSubqueries};
@@ -95,8 +96,8 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> 
     before.into_iter().chain(watched).chain([govern]).collect()
 }
 
-/// Returns DataFusion's rules for physical plans, with joins in order before sides are chosen, keys of semi-joins once after that, and
-/// `more` after them.
+/// Returns DataFusion's rules for physical plans, with keys of grouping sets of which nothing is known before them, joins in order
+/// before sides are chosen, keys of semi-joins once after that, and `more` after them.
 pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRule>) -> Vec<PhysicalRule> {
     let with_ours = |rule: PhysicalRule| {
         if rule.name() != CHOOSES_SIDES {
@@ -118,7 +119,8 @@ pub(crate) fn governed_physical_rules(more: impl IntoIterator<Item = PhysicalRul
     for rule in rules.iter_mut().filter(|rule| COUNT_ROWS.contains(&rule.name())) {
         *rule = Arc::new(KeepGrandTotals { inner: Arc::clone(rule) });
     }
-    let rules = rules.into_iter().flat_map(with_ours).chain(more);
+    let first: PhysicalRule = Arc::new(ForgetSetKeys);
+    let rules = std::iter::once(first).chain(rules.into_iter().flat_map(with_ours)).chain(more);
     rules.map(|inner| Arc::new(WatchedPhysicalRule { inner }) as PhysicalRule).collect()
 }
 
