@@ -13,7 +13,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, InList};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, lit,
+    Between, BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, lit, not,
 };
 
 use super::elapsed_times::compares;
@@ -107,26 +107,31 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
             let comparison = BinaryExpr::new(Box::new(left.data), op, Box::new(right.data));
             Ok(Transformed::new_transformed(Expr::BinaryExpr(comparison), changed))
         }
-        Expr::InList(InList { expr, mut list, negated }) => {
-            if let Some(Zeros(least, greatest)) = zeros_of_column(&expr, schema)
-                && list.iter().any(is_zero)
-                && !(list.contains(&least) && list.contains(&greatest))
-            {
-                list.extend([least, greatest]);
-                return Ok(Transformed::yes(Expr::InList(InList::new(expr, list, negated))));
+        Expr::InList(InList { expr, mut list, negated }) if is_double(&expr, schema) => {
+            let is_pruned = matches!(*expr, Expr::Column(_)) && !list.iter().any(has_columns);
+            if let Some(Zeros(least, greatest)) = zeros_of_column(&expr, schema).filter(|_| is_pruned) {
+                let lacks_zero = list.iter().any(is_zero) && !(list.contains(&least) && list.contains(&greatest));
+                list.extend(lacks_zero.then_some([least, greatest]).into_iter().flatten());
+                let list = Expr::InList(InList::new(expr, list, negated));
+                return Ok(Transformed::new_transformed(list, lacks_zero));
             }
-            plain(*expr, schema)?.map_data(|expr| Ok(Expr::InList(InList::new(Box::new(expr), list, negated))))
+            let expr = operand(*expr, true, schema)?;
+            let mut changed = expr.transformed;
+            for item in &mut list {
+                let is_taken = is_zero(item) || has_columns(item);
+                let plain = operand(std::mem::take(item), is_taken, schema)?;
+                changed |= plain.transformed;
+                *item = plain.data;
+            }
+            Ok(Transformed::new_transformed(Expr::InList(InList::new(Box::new(expr.data), list, negated)), changed))
         }
-        Expr::Between(Between { expr, negated, low, high }) => {
-            let zeros = zeros_of_column(&expr, schema);
-            let (low, high) = match zeros {
-                Some(Zeros(least, greatest)) => (
-                    if is_zero(&low) { Box::new(least) } else { low },
-                    if is_zero(&high) { Box::new(greatest) } else { high },
-                ),
-                None => (low, high),
+        Expr::Between(Between { expr, negated, low, high }) if is_double(&expr, schema) => {
+            let compared = |op: Operator, end: Expr| -> Result<Expr> {
+                let comparison = BinaryExpr::new(expr.clone(), op, Box::new(end));
+                Ok(with_plain_operands(Expr::BinaryExpr(comparison), schema)?.data)
             };
-            Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
+            let within = compared(Operator::GtEq, *low)?.and(compared(Operator::LtEq, *high)?);
+            Ok(Transformed::yes(if negated { not(within) } else { within }))
         }
         Expr::Case(Case { expr: Some(value), when_then_expr, else_expr }) => {
             let value = operand(*value, true, schema)?;
