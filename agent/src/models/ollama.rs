@@ -240,7 +240,8 @@ impl ModelProvider for OllamaModel {
             let mut decoder = NdjsonDecoder::default();
             while let Some(piece) = bytes.next().await {
                 let piece = piece.map_err(|error| {
-                    AgentError::ModelFailed { detail: format!("the connection broke: {}", with_causes(&error)) }
+                    let detail = format!("the connection broke: {}", with_causes(&error.without_url()));
+                    AgentError::ModelFailed { detail }
                 })?;
                 for event in decoder.push(&piece)? {
                     yield event;

@@ -529,6 +529,11 @@ fn per_scale(after: &str) -> Option<f64> {
     scale_of(next.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
+/// Whether what stands behind a number makes it a time in German: `Uhr`, and not `Uhren`.
+fn is_clock_time(behind: &str) -> bool {
+    behind.strip_prefix("Uhr").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
 /// Returns a time of day that begins with these digits, counted to 24 hours, and where it ends: `17:30`, `14h07`, `5:30 PM`,
 /// `5 PM`.
 fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
@@ -545,13 +550,13 @@ fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextToken
     }
     // `22.15 Uhr`.
     let of_dots = rest.get(..end + 3).filter(|time| time.as_bytes()[end] == b'.' && digits_at(rest, end + 1) == 2);
-    if let Some(time) = of_dots.filter(|_| end <= 2 && rest[end + 3..].trim_start().starts_with("Uhr")) {
+    if let Some(time) = of_dots.filter(|_| end <= 2 && is_clock_time(rest[end + 3..].trim_start())) {
         return Some((end + 3, TextTokenKind::Code(time.replace('.', ":"))));
     }
     let hour: u32 = rest.get(..end).filter(|digits| digits.len() <= 2)?.parse().ok()?;
     let behind = rest[end..].trim_start_matches(' ');
     let half: String = behind.chars().filter(|c| *c != '.').take(2).collect::<String>().to_lowercase();
-    if behind.strip_prefix("Uhr").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric)) {
+    if is_clock_time(behind) {
         return (hour <= 24).then_some((end, TextTokenKind::Hour(hour % 24)));
     }
     let is_whole_word = behind.chars().filter(|c| *c != '.').nth(2).is_none_or(|c| !c.is_alphanumeric());

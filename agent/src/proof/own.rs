@@ -390,12 +390,12 @@ fn is_of_all(clause: &str, start: usize) -> bool {
     ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
 }
 
-/// Whether a number is of all but those that are named: `the other two`, `two others`.
+/// Whether a number is of all but those that are named: `the other two`, `the two others`.
 fn is_of_others(clause: &str, token: &TextToken) -> bool {
     let behind = clause[token.end..].trim_start();
     let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let before = tokens::last_words(&clause[..token.start], 2);
-    before == "the other" || (before.ends_with("the") && ["other", "others"].contains(&next))
+    let before = |count: usize| tokens::last_words(&clause[..token.start], count);
+    before(2) == "the other" || (before(1) == "the" && ["other", "others"].contains(&next))
 }
 
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.

@@ -24,33 +24,91 @@ const YEARS: [&str; 9] = ["year", "yearly", "annual", "annually", "jahr", "jähr
 const PERIODS_OF_YEAR: [f64; 3] = [12.0, 52.0, 365.0];
 const MEANS: [&str; 8] = ["average", "mean", "avg", "per", "each", "durchschnitt", "moyenne", "promedio"];
 
-/// A number of the rows, as SQL, with the cells that it is of.
+/// A cell of a column, or the sum of several, in the unit of the number.
 struct Term {
+    column: usize,
+    factor: f64,
+    /// By their rows.
+    cells: Vec<(usize, f64)>,
     value: f64,
-    sql: String,
-    cells: Vec<CellReference>,
 }
 
 impl Term {
-    fn of_cells(result: &ProofRows, column: usize, factor: f64, cells: &[(usize, f64)]) -> Self {
-        let added = cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
+    fn new(column: usize, factor: f64, cells: Vec<(usize, f64)>) -> Self {
         let value = factor * cells.iter().map(|(_, value)| *value).sum::<f64>();
-        let sql = if factor == 1.0 { format!("({added})") } else { format!("({factor:?} * ({added}))") };
-        Self { value, sql, cells: cells.iter().map(|(row, _)| result.cell(*row, column)).collect() }
+        Self { column, factor, cells, value }
     }
+
+    fn sql(&self) -> String {
+        let added = self.cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
+        if self.factor == 1.0 { format!("({added})") } else { format!("({:?} * ({added}))", self.factor) }
+    }
+
+    fn is_cell_of(&self, row: usize) -> bool {
+        self.cells.first().is_some_and(|(of, _)| *of == row)
+    }
+}
+
+/// What a column gives to calculate with.
+struct ColumnTerms {
+    /// Its cells in the rows that the sentence names, else in all.
+    cells: Vec<Term>,
+    /// Their sum, where they are several and not all.
+    sum: Option<Term>,
+    /// The sum of all cells of the column.
+    total: Term,
+}
+
+impl ColumnTerms {
+    fn new(result: &ProofRows, column: usize, factor: f64, is_named: impl Fn(usize) -> bool) -> Self {
+        let all = result.numbers(column);
+        let named: Vec<(usize, f64)> = all.iter().copied().filter(|(row, _)| is_named(*row)).collect();
+        let cells = named.iter().map(|cell| Term::new(column, factor, vec![*cell])).collect();
+        let is_part = named.len() > 1 && named.len() < all.len();
+        let sum = is_part.then(|| Term::new(column, factor, named));
+        Self { cells, sum, total: Term::new(column, factor, all) }
+    }
+}
+
+/// Returns each term with each other one.
+fn pairs<'t>(terms: impl Iterator<Item = &'t Term> + Clone) -> impl Iterator<Item = (&'t Term, &'t Term)> {
+    let all = terms.clone();
+    terms.enumerate().flat_map(move |(index, left)| {
+        let others = all.clone().enumerate().filter(move |(other, _)| *other != index);
+        others.map(move |(_, right)| (left, right))
+    })
 }
 
 /// The candidates for a number.
 struct Candidates<'a> {
+    result: &'a ProofRows,
     number: &'a WrittenNumber,
-    /// Those of its magnitude.
+    /// Whether the number may be of all rows together.
+    is_of_all: bool,
+    says_mean: bool,
+    says_year: bool,
+    /// Those of its magnitude, and how many there may be for it to be proven.
     near: usize,
+    most: f64,
     found: Option<ProofOrigin>,
 }
 
-impl Candidates<'_> {
+impl<'a> Candidates<'a> {
+    fn new(result: &'a ProofRows, number: &'a WrittenNumber, place: TokenPlace<'_>, is_of_all: bool) -> Self {
+        let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
+        let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
+        // Amounts of one magnitude lie about evenly by their logarithms.
+        let most = MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width;
+        let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
+        Self { result, number, is_of_all, says_mean, says_year, near: 0, most, found: None }
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.near as f64 > self.most
+    }
+
     fn consider(&mut self, value: f64, sql: impl FnOnce() -> String, terms: &[&Term]) {
-        if !value.is_finite() {
+        if !value.is_finite() || self.are_too_many() {
             return;
         }
         let readings = std::iter::once(self.number.value).chain(self.number.other.map(|(written, _)| written));
@@ -58,44 +116,83 @@ impl Candidates<'_> {
         self.near += usize::from(ratios.any(|ratio| (1.0 / MAGNITUDE..=MAGNITUDE).contains(&ratio)));
         let scale = if self.number.is_percent { ShareScale::Percent } else { ShareScale::Amount };
         if self.found.is_none() && self.number.stands_for(value, scale) {
-            let cells = terms.iter().flat_map(|term| term.cells.iter().cloned()).collect();
+            let result = self.result;
+            let of_term = |term: &&Term| -> Vec<CellReference> {
+                term.cells.iter().map(|(row, _)| result.cell(*row, term.column)).collect()
+            };
+            let cells = terms.iter().flat_map(of_term).collect();
             self.found = Some(ProofOrigin::Expression { expression: sql(), value, cells });
         }
     }
 
-    /// Considers what two numbers of one column give together, and how they compare.
+    /// Considers what the cells of one column give.
+    fn consider_column(&mut self, column: &ColumnTerms) {
+        if !self.number.is_percent {
+            self.consider_sums(column);
+        } else if column.total.cells.len() > 1 {
+            for part in column.cells.iter().chain(&column.sum) {
+                self.consider_share(part, &column.total);
+            }
+        }
+        for (left, right) in pairs(column.cells.iter()) {
+            self.consider_pair(left, right);
+        }
+    }
+
+    /// Considers the sums of a column's cells, their mean, and a year of what they are of a shorter period.
+    fn consider_sums(&mut self, column: &ColumnTerms) {
+        let ColumnTerms { cells, sum, total } = column;
+        if self.is_of_all && total.cells.len() > 1 {
+            self.consider(total.value, || total.sql(), &[total]);
+            if self.says_mean {
+                let count = total.cells.len() as f64;
+                self.consider(total.value / count, || format!("1.0e0 * {} / {count:?}", total.sql()), &[total]);
+            }
+        }
+        if self.says_year {
+            for part in cells.iter().chain(sum) {
+                for periods in PERIODS_OF_YEAR {
+                    self.consider(periods * part.value, || format!("{periods:?} * {}", part.sql()), &[part]);
+                }
+            }
+        }
+        if let Some(sum) = sum {
+            self.consider(sum.value, || sum.sql(), &[sum]);
+        }
+    }
+
+    /// Considers what two cells of one column give together, and how they compare.
     fn consider_pair(&mut self, left: &Term, right: &Term) {
-        let (l, r) = (&left.sql, &right.sql);
         if self.number.is_percent {
             self.consider_share(left, right);
             let growth = 100.0 * (left.value - right.value) / right.value;
-            self.consider(growth.abs(), || format!("abs(100.0e0 * ({l} - {r}) / {r})"), &[left, right]);
-            return;
-        }
-        if left.value >= right.value {
-            self.consider(left.value + right.value, || format!("{l} + {r}"), &[left, right]);
-            self.consider(left.value - right.value, || format!("{l} - {r}"), &[left, right]);
+            let sql = || format!("abs(100.0e0 * ({} - {right}) / {right})", left.sql(), right = right.sql());
+            self.consider(growth.abs(), sql, &[left, right]);
+        } else if left.value >= right.value {
+            self.consider(left.value + right.value, || format!("{} + {}", left.sql(), right.sql()), &[left, right]);
+            self.consider(left.value - right.value, || format!("{} - {}", left.sql(), right.sql()), &[left, right]);
         }
     }
 
     fn consider_share(&mut self, part: &Term, whole: &Term) {
         let share = 100.0 * part.value / whole.value;
-        self.consider(share, || format!("100.0e0 * {} / {}", part.sql, whole.sql), &[part, whole]);
+        self.consider(share, || format!("100.0e0 * {} / {}", part.sql(), whole.sql()), &[part, whole]);
     }
 
-    /// Considers what a number of one column is for each of another.
-    fn consider_rate(&mut self, amount: &Term, quantity: &Term) {
-        let rate = amount.value / quantity.value;
-        self.consider(rate, || format!("1.0e0 * {} / {}", amount.sql, quantity.sql), &[amount, quantity]);
+    /// Considers what each of several columns is for each other one: of one row, or in total.
+    fn consider_rates(&mut self, terms: &[&Term]) {
+        for (amount, quantity) in pairs(terms.iter().copied()) {
+            if self.number.is_percent {
+                self.consider_share(amount, quantity);
+                continue;
+            }
+            let rate = amount.value / quantity.value;
+            self.consider(rate, || format!("1.0e0 * {} / {}", amount.sql(), quantity.sql()), &[amount, quantity]);
+        }
     }
 
     fn proven(self) -> Option<ProofOrigin> {
-        let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
-        let other = self.number.other.map_or(0.0, width);
-        let width = width((self.number.value, self.number.tolerance)).max(other);
-        // Amounts of one magnitude lie about evenly by their logarithms.
-        let chance = self.near as f64 * width / (2.0 * MAGNITUDE.ln());
-        self.found.filter(|_| chance <= MOST_CHANCE)
+        if self.are_too_many() { None } else { self.found }
     }
 }
 
@@ -113,66 +210,26 @@ pub(super) fn specific_origin(
     let named = result.named_rows(place);
     // The total of all is none of the one row that is named, nor is its difference from another.
     let is_of_all = named.is_empty() || result.names_every_row(place.sentence);
-    let is_named = |row: usize| named.is_empty() || named.contains(&row);
-    let columns = columns_of(result, token, place);
-    let mut candidates = Candidates { number, near: 0, found: None };
-    let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
-    let mut totals: Vec<Term> = Vec::new();
-    for (column, factor) in &columns {
-        let numbers = result.numbers(*column);
-        let of_named: Vec<(usize, f64)> = numbers.iter().copied().filter(|(row, _)| is_named(*row)).collect();
-        let term = |cells: &[(usize, f64)]| Term::of_cells(result, *column, *factor, cells);
-        let cells: Vec<Term> = numbers.iter().map(|cell| term(&[*cell])).collect();
-        let total = term(&numbers);
-        if is_of_all && !number.is_percent && numbers.len() > 1 {
-            candidates.consider(total.value, || total.sql.clone(), &[&total]);
-            if says_mean {
-                let count = numbers.len() as f64;
-                candidates.consider(total.value / count, || format!("1.0e0 * {} / {count:?}", total.sql), &[&total]);
-            }
-        }
-        let several = (of_named.len() > 1 && of_named.len() < numbers.len()).then(|| term(&of_named));
-        for part in
-            cells.iter().zip(&numbers).filter(|(_, (row, _))| is_named(*row)).map(|(term, _)| term).chain(&several)
-        {
-            if number.is_percent && numbers.len() > 1 {
-                candidates.consider_share(part, &total);
-            }
-            if says_year && !number.is_percent {
-                for periods in PERIODS_OF_YEAR {
-                    candidates.consider(periods * part.value, || format!("{periods:?} * {}", part.sql), &[part]);
-                }
-            }
-        }
-        if let Some(several) = several.as_ref().filter(|_| !number.is_percent) {
-            candidates.consider(several.value, || several.sql.clone(), &[several]);
-        }
-        for (left, (left_row, _)) in cells.iter().zip(&numbers) {
-            for (right, (right_row, _)) in cells.iter().zip(&numbers).filter(|(_, (row, _))| row != left_row) {
-                if is_named(*left_row) && is_named(*right_row) {
-                    candidates.consider_pair(left, right);
-                }
-            }
-        }
-        totals.push(total);
+    let mut candidates = Candidates::new(result, number, place, is_of_all);
+    // Of so few digits that one candidate may well give them by chance.
+    if candidates.most < 1.0 {
+        return None;
     }
-    let of_row = |row: usize| -> Vec<Term> {
-        let cell = |(column, factor): &(usize, f64)| {
-            let number = result.numbers(*column).into_iter().find(|(of, _)| *of == row)?;
-            Some(Term::of_cells(result, *column, *factor, &[number]))
-        };
-        columns.iter().filter_map(cell).collect()
-    };
-    let rows = (0..result.rows.len()).filter(|row| is_named(*row)).map(of_row);
-    for terms in rows.chain((is_of_all && result.rows.len() > 1).then_some(totals)) {
-        for (index, left) in terms.iter().enumerate() {
-            for right in terms.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, term)| term) {
-                match number.is_percent {
-                    true => candidates.consider_share(left, right),
-                    false => candidates.consider_rate(left, right),
-                }
-            }
-        }
+    let is_named = |row: usize| named.is_empty() || named.contains(&row);
+    let columns = columns_of(result, token, place).into_iter();
+    let columns: Vec<ColumnTerms> =
+        columns.map(|(column, factor)| ColumnTerms::new(result, column, factor, is_named)).collect();
+    for column in &columns {
+        candidates.consider_column(column);
+    }
+    for row in 0..result.rows.len() {
+        let cells = columns.iter().filter_map(|column| column.cells.iter().find(|term| term.is_cell_of(row)));
+        let of_row: Vec<&Term> = cells.collect();
+        candidates.consider_rates(&of_row);
+    }
+    if is_of_all && result.rows.len() > 1 {
+        let totals: Vec<&Term> = columns.iter().map(|column| &column.total).collect();
+        candidates.consider_rates(&totals);
     }
     candidates.proven()
 }

@@ -236,7 +236,8 @@ impl TextToken {
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let before = last_words(&clause[..self.start], 3);
         let divided = clause[..self.start].strip_suffix('/');
-        divided.is_some_and(|unit| unit.ends_with(char::is_alphabetic))
+        let is_of_unit = divided.is_some_and(|unit| unit.ends_with(char::is_alphabetic));
+        (is_of_unit && [10.0, 100.0, 1_000.0, 10_000.0, 100_000.0].contains(&number.value))
             || (number.value == 1.0 && before.ends_with(" to") && before.contains(|c: char| c.is_ascii_digit()))
             || (number.value == 100.0 && (before.ends_with("out of every") || before.ends_with("out of")))
     }

@@ -55,7 +55,7 @@ impl WarmReads {
             return;
         }
         let known = &mut warm.databases.0;
-        if known.len() >= MAX_NAMES {
+        if known.len() >= MAX_NAMES && !known.contains_key(name) {
             known.clear();
         }
         let callers = known.entry(name.to_owned()).or_default();
