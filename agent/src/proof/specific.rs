@@ -207,6 +207,11 @@ pub(super) fn specific_origin(
     if !is_whole || number.is_counted || number.value == 0.0 {
         return None;
     }
+    // What words announce is looked for by the rules of those words.
+    let announced = AnnouncedOperation::in_text(place.clause);
+    if announced.difference || announced.growth || announced.ratio {
+        return None;
+    }
     let named = result.named_rows(place);
     // The total of all is none of the one row that is named, nor is its difference from another.
     let is_of_all = named.is_empty() || result.names_every_row(place.sentence);

@@ -392,8 +392,8 @@ async fn an_aggregate_of_an_aggregate_beside_its_group_is_refused_with_what_to_w
     let fixture = AnswersFixture::new().await;
     let sql = "SELECT state, max(avg(vote_id)) AS m FROM voter_1.votes GROUP BY state";
     let refused = fixture.result_of(VOTES, sql).await.result;
-    let hint = refused["error"]["hint"].as_str().unwrap_or_default();
-    assert!(hint.contains("compute the inner one in a subquery"), "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("compute the inner one in a subquery"), "{refused}");
 }
 
 /// The column of one table is not the key of another.
