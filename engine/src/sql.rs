@@ -67,6 +67,7 @@ mod list_casts;
 mod marks;
 mod merge;
 mod near_references;
+mod nested_calls;
 mod nested_order;
 mod number_types;
 mod operator_forms;

@@ -122,6 +122,25 @@ async fn long_statements_are_planned_in_time() {
     let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &nested(60))).await.unwrap();
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("nests too deeply"), "{error}");
+    // Calls by other names than a function's own, and lambdas within lambdas, have what is within them planned twice.
+    let within = |levels: usize, before: &str, inner: &str, after: &str| {
+        format!("{}{inner}{}", before.repeat(levels), after.repeat(levels))
+    };
+    let reversed = within(40, "list_reverse(", "x", ")");
+    for (sql, expected) in [
+        (format!("SELECT {} AS r", within(20, "list_transform(", "[1]", ", v -> v + 1)")), "[21]"),
+        (format!("SELECT {} AS r", within(40, "list_reverse(", "[1, 2]", ")")), "[1, 2]"),
+        (format!("SELECT {reversed} AS r FROM (SELECT [1, 2] AS x) GROUP BY {reversed}"), "[1, 2]"),
+        (format!("SELECT {} AS r", within(3, "list_transform([1], v -> ", "v", ")")), "[[[1]]]"),
+    ] {
+        let found = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        assert_eq!(found.unwrap_or_else(|_| panic!("no end: {sql}")).unwrap(), [[expected]], "{sql}");
+    }
+    for nested in [within(25, "list_transform([1], v -> ", "v", ")"), within(25, "map(['k'], [", "1", "])")] {
+        let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &format!("SELECT {nested}"))).await;
+        let error = refused.unwrap_or_else(|_| panic!("no end: {nested}")).unwrap_err();
+        assert!(error.to_string().contains("nests too deeply"), "{nested}: {error}");
+    }
     // Of a structure that has the one before twice, by each of some queries: types are hashed at each SELECT.
     let doubled = |levels: usize, made: &str| {
         let parts: Vec<String> =

@@ -173,6 +173,7 @@ impl HigherOrderUDFImpl for GovernedLambdas {
         step: usize,
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
+        QueryUsage::check_current()?;
         self.inner.lambda_parameters(step, fields)
     }
 
@@ -181,6 +182,8 @@ impl HigherOrderUDFImpl for GovernedLambdas {
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs) -> Result<FieldRef> {
+        // The planner asks for the types of lambdas within lambdas again and again.
+        QueryUsage::check_current()?;
         self.inner.return_field_from_args(args)
     }
 

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::column_scopes::{self, Doubt};
 use super::expansion::expand_columns;
 use super::near_references::near_references;
+use super::nested_calls::bound_nested_calls;
 use super::outer_aggregates::refuse_outer_aggregates;
 use super::plan_nodes::any_node;
 use super::syntax::{join_constraint, visit_statement};
@@ -49,6 +50,7 @@ pub(super) fn plan_expanded<S: ContextProvider>(
     mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
+    bound_nested_calls(scope, &mut statement)?;
     let mut applied = Vec::new();
     loop {
         QueryUsage::check_current()?;
