@@ -7,6 +7,7 @@
 
 mod compiled_patterns;
 mod concat;
+mod folding;
 mod function;
 mod guarded_domains;
 mod lambdas;
