@@ -20,12 +20,12 @@ thread_local! {
 
 /// While this lives, its thread computes constants of a plan.
 #[derive(Debug)]
-pub(super) struct Folding {
+pub(crate) struct Folding {
     before: bool,
 }
 
 impl Folding {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { before: IS_FOLDING.replace(true) }
     }
 }
