@@ -173,6 +173,11 @@ async fn long_statements_are_planned_in_time() {
         doubled(40, "(x, x)"),
         doubled(40, "[{'a': x, 'b': x}]"),
         format!("SELECT x IS NULL FROM ({})", derived(40)),
+        format!(
+            "SELECT {} FROM ({})",
+            (0..1_000).map(|at| format!("x AS a{at}")).collect::<Vec<_>>().join(", "),
+            derived(14)
+        ),
     ] {
         let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
         let start = sql.get(..200).unwrap_or(&sql);
