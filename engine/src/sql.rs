@@ -135,6 +135,7 @@ mod vector_index_statement;
 mod vector_search;
 mod volatile_filters;
 mod volatile_queries;
+mod wide_queries;
 mod windowed_extremes;
 mod with_weight;
 pub(crate) mod write_statement;

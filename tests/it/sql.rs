@@ -148,6 +148,21 @@ async fn long_statements_are_planned_in_time() {
         let found = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
         assert_eq!(found.unwrap_or_else(|_| panic!("no end: {sql}")).unwrap(), [[expected]], "{sql}");
     }
+    // Each item of a SELECT has the query below walked anew.
+    let wide = |items: usize, from: &str| {
+        let items: Vec<String> = (1..items).map(|at| format!("c AS c{at}")).collect();
+        format!("SELECT c, {} FROM ({from})", items.join(", "))
+    };
+    for sql in [
+        wide(6_000, &wide(6_000, "SELECT 1 AS c")),
+        format!("WITH w AS ({}) {}", wide(6_000, "SELECT 1 AS c"), wide(6_000, "SELECT c FROM w")),
+    ] {
+        let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        let error = refused.unwrap_or_else(|_| panic!("no end of wide queries")).unwrap_err();
+        assert!(error.to_string().contains("takes too long to plan"), "{error}");
+    }
+    let found = rows(&session, &wide(300, &wide(300, "SELECT 1 AS c"))).await.unwrap();
+    assert_eq!(found[0].len(), 300);
     for nested in [within(25, "list_transform([1], v -> ", "v", ")"), within(25, "map(['k'], [", "1", "])")] {
         let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &format!("SELECT {nested}"))).await;
         let error = refused.unwrap_or_else(|_| panic!("no end: {nested}")).unwrap_err();

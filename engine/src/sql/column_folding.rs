@@ -28,6 +28,7 @@ use super::plan_nodes::any_node;
 use super::relations::over_items;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
+use super::wide_queries::check_wide_queries;
 use crate::identifiers::same_name;
 use crate::limits::{QueryUsage, check_plan_size};
 
@@ -41,6 +42,7 @@ pub(crate) fn plan_folded<S: ContextProvider>(
     mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
+    check_wide_queries(&mut statement)?;
     expand_columns(scope, &mut statement)?;
     plan_expanded(scope, statement, parameters)
 }
