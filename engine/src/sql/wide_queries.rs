@@ -26,7 +26,7 @@ struct WideQueries {
 
 impl WideQueries {
     fn size_of(&self, part: &impl Visit) -> usize {
-        let mut size = QuerySize { named: &self.named, size: 0 };
+        let mut size = ItemCount { named: &self.named, size: 0 };
         let _: ControlFlow<()> = Visit::visit(part, &mut size);
         size.size
     }
@@ -56,12 +56,12 @@ impl VisitorMut for WideQueries {
     }
 }
 
-struct QuerySize<'a> {
+struct ItemCount<'a> {
     named: &'a HashMap<String, usize>,
     size: usize,
 }
 
-impl Visitor for QuerySize<'_> {
+impl Visitor for ItemCount<'_> {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
