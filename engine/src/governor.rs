@@ -7,6 +7,7 @@
 
 mod compiled_patterns;
 mod concat;
+mod folding;
 mod function;
 mod guarded_domains;
 mod lambdas;
@@ -37,6 +38,7 @@ use window::governed_window;
 use crate::error::EngineError;
 use crate::functions::ordered_extreme;
 
+pub(crate) use folding::Folding;
 pub(crate) use lambdas::governed_lambdas;
 pub(crate) use rules::{governed_optimizer_rules, governed_physical_rules};
 pub(crate) use text::MAX_PATTERN_BYTES;

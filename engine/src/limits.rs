@@ -25,7 +25,7 @@ pub(crate) use clock::QueryClock;
 pub(crate) use growth::{CallGrowth, compared_pairs, largest_value, row_bytes, scalar_bytes, tree_bytes};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use kept_memory::KeptMemory;
-pub(crate) use plan_size::{check_nested_calls, check_plan_size, check_type, check_types};
+pub(crate) use plan_size::{check_nested_calls, check_plan_size, check_type, check_types, check_wide_select};
 pub(crate) use pool::{EnginePool, PlanningMemory, QueryPool};
 pub(crate) use resident::{Announced, ResidentLimit, resident_bytes, running_queries};
 pub(crate) use row_pace::{

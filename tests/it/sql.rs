@@ -122,6 +122,52 @@ async fn long_statements_are_planned_in_time() {
     let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &nested(60))).await.unwrap();
     let error = refused.unwrap_err();
     assert!(error.to_string().contains("nests too deeply"), "{error}");
+    // DataFusion writes out a constant whenever it asks for the type of what is around it.
+    for (sql, expected) in [
+        ("SELECT array_element(range(1, 10000000), 2)", "2"),
+        ("SELECT length(repeat('ab', 5000000))", "10000000"),
+        ("SELECT cardinality(array_distinct(range(0, 100000)))", "100000"),
+        ("SELECT list_transform(range(0, 1000000), v -> v + 1)[1000000]", "1000000"),
+        // One that is small is still computed once.
+        ("SELECT array_element(range(1, 10), 2) + value FROM generate_series(1, 1) AS t(value)", "3"),
+    ] {
+        let found = tokio::time::timeout(Duration::from_secs(120), rows(&session, sql)).await;
+        assert_eq!(found.unwrap_or_else(|_| panic!("no end: {sql}")).unwrap(), [[expected]], "{sql}");
+    }
+    // Calls by other names than a function's own, and lambdas within lambdas, have what is within them planned twice.
+    let within = |levels: usize, before: &str, inner: &str, after: &str| {
+        format!("{}{inner}{}", before.repeat(levels), after.repeat(levels))
+    };
+    let reversed = within(40, "list_reverse(", "x", ")");
+    for (sql, expected) in [
+        (format!("SELECT {} AS r", within(20, "list_transform(", "[1]", ", v -> v + 1)")), "[21]"),
+        (format!("SELECT {} AS r", within(40, "list_reverse(", "[1, 2]", ")")), "[1, 2]"),
+        (format!("SELECT {reversed} AS r FROM (SELECT [1, 2] AS x) GROUP BY {reversed}"), "[1, 2]"),
+        (format!("SELECT {} AS r", within(3, "list_transform([1], v -> ", "v", ")")), "[[[1]]]"),
+    ] {
+        let found = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        assert_eq!(found.unwrap_or_else(|_| panic!("no end: {sql}")).unwrap(), [[expected]], "{sql}");
+    }
+    // Each item of a SELECT has the query below walked anew.
+    let wide = |items: usize, from: &str| {
+        let items: Vec<String> = (1..items).map(|at| format!("c AS c{at}")).collect();
+        format!("SELECT c, {} FROM ({from})", items.join(", "))
+    };
+    for sql in [
+        wide(6_000, &wide(6_000, "SELECT 1 AS c")),
+        format!("WITH w AS ({}) {}", wide(6_000, "SELECT 1 AS c"), wide(6_000, "SELECT c FROM w")),
+    ] {
+        let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
+        let error = refused.unwrap_or_else(|_| panic!("no end of wide queries")).unwrap_err();
+        assert!(error.to_string().contains("takes too long to plan"), "{error}");
+    }
+    let found = rows(&session, &wide(300, &wide(300, "SELECT 1 AS c"))).await.unwrap();
+    assert_eq!(found[0].len(), 300);
+    for nested in [within(25, "list_transform([1], v -> ", "v", ")"), within(25, "map(['k'], [", "1", "])")] {
+        let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &format!("SELECT {nested}"))).await;
+        let error = refused.unwrap_or_else(|_| panic!("no end: {nested}")).unwrap_err();
+        assert!(error.to_string().contains("nests too deeply"), "{nested}: {error}");
+    }
     // Of a structure that has the one before twice, by each of some queries: types are hashed at each SELECT.
     let doubled = |levels: usize, made: &str| {
         let parts: Vec<String> =
@@ -142,6 +188,11 @@ async fn long_statements_are_planned_in_time() {
         doubled(40, "(x, x)"),
         doubled(40, "[{'a': x, 'b': x}]"),
         format!("SELECT x IS NULL FROM ({})", derived(40)),
+        format!(
+            "SELECT {} FROM ({})",
+            (0..1_000).map(|at| format!("x AS a{at}")).collect::<Vec<_>>().join(", "),
+            derived(14)
+        ),
     ] {
         let refused = tokio::time::timeout(Duration::from_secs(120), rows(&session, &sql)).await;
         let start = sql.get(..200).unwrap_or(&sql);

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 
+use super::folding::fitting_plans;
 use super::function::call_within;
 use crate::limits::CallGrowth;
 
@@ -58,7 +59,7 @@ impl ScalarUDFImpl for GovernedConcat {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_within("||", CallGrowth::of_function("concat"), args, &concatenated)
+        fitting_plans("||", args, |args| call_within("||", CallGrowth::of_function("concat"), args, &concatenated))
     }
 }
 

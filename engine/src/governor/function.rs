@@ -11,6 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, TryCast};
 
+use super::folding::{check_folded, fitting_plans};
 use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
 use super::{governed_function, text};
 use crate::error::EngineError;
@@ -200,15 +201,17 @@ impl FunctionOverride for CallBounds {
     }
 
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        call_within(inner.name(), self.growth, args, &|args| {
+        let call = |args: ScalarFunctionArgs| {
             let Some((bytes, function)) = counted_call(inner, &args)? else {
                 return inner.invoke_with_args(args);
             };
+            check_folded(inner.name(), bytes)?;
             if let Some(usage) = QueryUsage::current() {
                 usage.admit(bytes)?;
             }
             let _announced = Announced::new(bytes);
             function.invoke_with_args(args)
-        })
+        };
+        fitting_plans(inner.name(), args, |args| call_within(inner.name(), self.growth, args, &call))
     }
 }

@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
+use super::folding::check_folded;
 use crate::error::EngineError;
 use crate::limits::{Announced, QueryUsage, array_bytes, measured, scalar_bytes};
 
@@ -62,14 +63,15 @@ impl GovernedLambdas {
         Ok(ColumnarValue::Array(if list.null_count() == 0 { list } else { remove_list_null_values(&list)? }))
     }
 
-    /// Announces bytes that are about to be made. Errors: `invalid_value` beyond what one call may make,
-    /// `memory_exceeded` where the process has no room for them.
+    /// Announces bytes that are about to be made. Errors: `invalid_value` beyond what one call may make, or what a constant in a
+    /// plan may be, `memory_exceeded` where the process has no room for them.
     fn admitted(&self, bytes: usize) -> Result<Announced> {
         if bytes > MOST_BYTES {
             let message =
                 format!("{} makes at most {} MiB at a time; ask for less", self.inner.name(), MOST_BYTES >> 20);
             return Err(EngineError::InvalidValue { message }.into());
         }
+        check_folded(self.inner.name(), bytes)?;
         if bytes > SLICE_BYTES
             && let Some(usage) = QueryUsage::current()
         {
@@ -173,6 +175,7 @@ impl HigherOrderUDFImpl for GovernedLambdas {
         step: usize,
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
+        QueryUsage::check_current()?;
         self.inner.lambda_parameters(step, fields)
     }
 
@@ -181,6 +184,8 @@ impl HigherOrderUDFImpl for GovernedLambdas {
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs) -> Result<FieldRef> {
+        // The planner asks for the types of lambdas within lambdas again and again.
+        QueryUsage::check_current()?;
         self.inner.return_field_from_args(args)
     }
 

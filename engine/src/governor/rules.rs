@@ -14,6 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
+use super::folding::Folding;
 use super::guarded_domains::DropGuardedChecks;
 use crate::functions::measures_vectors;
 use crate::limits::QueryUsage;
@@ -48,6 +49,9 @@ const JOINS_ANEW: &str = "eliminate_cross_join";
 
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
+
+/// The rule that computes constants.
+const FOLDS_CONSTANTS: &str = "simplify_expressions";
 
 /// The rule that asks for the order that the statement has.
 const ASKS_FOR_ORDER: &str = "OutputRequirements";
@@ -203,6 +207,7 @@ impl OptimizerRule for WatchedRule {
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         QueryUsage::check_current()?;
+        let _folding = (self.inner.name() == FOLDS_CONSTANTS).then(Folding::start);
         self.inner.rewrite(plan, config)
     }
 }

@@ -26,6 +26,11 @@ const MAX_CHECKED_OPERATORS: usize = 100_000;
 const MAX_TYPE_PARTS: usize = 100_000;
 const MAX_TYPE_DEPTH: usize = 250;
 
+/// The most items of a SELECT times the parts of the largest type below: DataFusion hashes that type for each item that is of it.
+const MAX_ITEM_PARTS: usize = 16_000_000;
+/// Fewer items take no time that counts.
+const MANY_ITEMS: usize = 100;
+
 /// The most calls within calls, along the first argument of each. DataFusion makes the name of each whenever it asks for the type of
 /// one, so that planning takes the third power of their number.
 const MAX_NESTED_CALLS: usize = 128;
@@ -139,6 +144,28 @@ pub(crate) fn check_types(plan: &LogicalPlan) -> Result<(), EngineError> {
         None => Ok(()),
         Some(column) => Err(too_many_parts(column.name())),
     }
+}
+
+/// Refuses a relation over which SELECTs of up to so many items take too long to plan. Errors: `sql_plan_error`.
+pub(crate) fn check_wide_select(relation: &LogicalPlan, items: usize) -> Result<(), EngineError> {
+    if items < MANY_ITEMS {
+        return Ok(());
+    }
+    let most = MAX_ITEM_PARTS / items;
+    let is_larger = |data_type: &DataType| {
+        let mut left = most;
+        take_type(data_type, usize::MAX, &mut left).is_none()
+    };
+    let mut columns = relation.schema().fields().iter();
+    if let Some(column) = columns.find(|column| is_larger(column.data_type())) {
+        let message = format!(
+            "the type of `{}` has too many parts for a SELECT of {items} items: more than {most}; select fewer at a time, or the \
+             fields that are needed",
+            column.name()
+        );
+        return Err(EngineError::Plan { message });
+    }
+    Ok(())
 }
 
 /// Refuses a type that is too large, of what has a name. Errors: `sql_plan_error`.

@@ -22,10 +22,13 @@ use datafusion::sql::sqlparser::ast::{
 use super::column_scopes::{self, Doubt};
 use super::expansion::expand_columns;
 use super::near_references::near_references;
+use super::nested_calls::bound_nested_calls;
 use super::outer_aggregates::refuse_outer_aggregates;
 use super::plan_nodes::any_node;
+use super::relations::over_items;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
+use super::wide_queries::check_wide_queries;
 use crate::identifiers::same_name;
 use crate::limits::{QueryUsage, check_plan_size};
 
@@ -39,6 +42,7 @@ pub(crate) fn plan_folded<S: ContextProvider>(
     mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
+    check_wide_queries(&mut statement)?;
     expand_columns(scope, &mut statement)?;
     plan_expanded(scope, statement, parameters)
 }
@@ -49,6 +53,7 @@ pub(super) fn plan_expanded<S: ContextProvider>(
     mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
+    bound_nested_calls(scope, &mut statement)?;
     let mut applied = Vec::new();
     loop {
         QueryUsage::check_current()?;
@@ -93,17 +98,34 @@ fn sorts_by_missing(plan: &LogicalPlan) -> Result<bool> {
 
 fn plan_exactly<S: ContextProvider>(
     scope: &S,
-    statement: Statement,
+    mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
     let planner = SqlToRel::new(scope);
-    match statement {
+    over_items(most_items(&mut statement), || match statement {
         Statement::Statement(statement) if !parameters.is_empty() => {
             let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
             planner.sql_statement_to_plan_with_context(*statement, &mut context)
         }
         other => planner.statement_to_plan(other),
+    })
+}
+
+/// Returns how many items the widest SELECT has that is over any relation.
+fn most_items(statement: &mut Statement) -> usize {
+    struct MostItems(usize);
+    impl VisitorMut for MostItems {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            if !select.from.is_empty() {
+                self.0 = self.0.max(select.projection.len());
+            }
+            ControlFlow::Continue(())
+        }
     }
+    let mut most = MostItems(0);
+    let _: ControlFlow<()> = visit_statement(statement, &mut most);
+    most.0
 }
 
 /// A column as written, and as it is spelled in scope.

@@ -22,6 +22,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use super::catalog_table::{CatalogTable, KeptSource};
 use super::vector_search::is_distance;
 use crate::functions::EMBED;
+use crate::governor::Folding;
 
 /// The most operators, expressions and columns of a plan that is kept.
 const MAX_PARTS: usize = 4_000;
@@ -198,7 +199,10 @@ pub(crate) fn with_values(
             let name = (has_names && !matches!(expr, Expr::Alias(_))).then(|| expr.qualified_name());
             let bound = with_literals(expr, values)?;
             let bound = match &simplifier {
-                Some(simplifier) => simplifier.simplify(bound)?,
+                Some(simplifier) => {
+                    let _folding = Folding::start();
+                    simplifier.simplify(bound)?
+                }
                 None => bound,
             };
             Ok(Transformed::yes(match name {

@@ -35,7 +35,7 @@ use super::marks;
 use super::parameters::ParameterReplacer;
 use super::shorthand::plain;
 use crate::error::EngineError;
-use crate::limits::check_types;
+use crate::limits::{check_types, check_wide_select};
 use crate::optimizer::projected_keys::with_projected_keys;
 pub(crate) use pivot::MAX_PIVOT_COLUMNS;
 pub(super) use pivot::arguments_of;
@@ -81,6 +81,7 @@ impl RelationPlanner for OwnRelations {
                     let planned = planned?;
                     // The planner hashes the types of these columns wherever a SELECT is over them.
                     check_types(&planned)?;
+                    check_wide_select(&planned, MOST_ITEMS.get())?;
                     // What is above groups by the keys of these rows.
                     (with_projected_keys(planned)?.data, None)
                 }
@@ -94,6 +95,17 @@ impl RelationPlanner for OwnRelations {
 thread_local! {
     /// Whether the next relation that this thread plans comes from here, and is DataFusion's to plan.
     static IS_FOR_DATAFUSION: Cell<bool> = const { Cell::new(false) };
+    /// How many items the widest SELECT has of the statement that this thread plans.
+    static MOST_ITEMS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Does `plan`, which plans a statement whose widest SELECT has so many items.
+pub(super) fn over_items<T>(items: usize, plan: impl FnOnce() -> Result<T>) -> Result<T> {
+    // A view is planned while the statement around it is.
+    let around = MOST_ITEMS.replace(items);
+    let planned = plan();
+    MOST_ITEMS.set(around);
+    planned
 }
 
 /// Whether a relation is a query, or the name of one.

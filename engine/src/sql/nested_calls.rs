@@ -1,0 +1,109 @@
+//! Calls within calls, of which DataFusion's planner does twice the work at each level: it asks twice for the type of what a call by
+//! another of a function's names is, which it gives that name as an alias, and the text of the one has that of the other twice; it
+//! asks for the type of a lambda's body twice, and plans the arguments of a map twice.
+
+use std::ops::ControlFlow;
+
+use datafusion::logical_expr::planner::ContextProvider;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, Function, Ident, ObjectNamePart, VisitorMut};
+
+use super::syntax::try_visit_statement;
+use crate::error::{EngineError, Result};
+
+/// The most calls by other names within each other; those around them are by the function's own.
+const MAX_ALIASED_CALLS: usize = 3;
+/// The most lambdas and maps within each other.
+const MAX_NESTED_LAMBDAS: usize = 10;
+
+/// Calls functions by their own names around calls by others. A call becomes the same wherever it is written, since only what is
+/// within it counts: GROUP BY finds it in a select list. Errors: `sql_plan_error` where lambdas nest too deeply.
+pub(super) fn bound_nested_calls<S: ContextProvider>(scope: &S, statement: &mut Statement) -> Result<()> {
+    try_visit_statement(statement, &mut NestedCalls { scope, aliased: Vec::new(), lambdas: 0 })
+}
+
+struct NestedCalls<'a, S> {
+    scope: &'a S,
+    /// How many calls by other names are within each other, in each of the calls that are around.
+    aliased: Vec<usize>,
+    /// How many lambdas and maps are around.
+    lambdas: usize,
+}
+
+impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
+    type Break = EngineError;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        if let Expr::Function(_) = expr {
+            self.aliased.push(0);
+        }
+        if is_lambda_or_map(expr) {
+            self.lambdas += 1;
+            if self.lambdas > MAX_NESTED_LAMBDAS {
+                return ControlFlow::Break(EngineError::too_deep());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        if is_lambda_or_map(expr) {
+            self.lambdas -= 1;
+        }
+        if let Expr::Function(function) = expr {
+            let mut aliased = self.aliased.pop().unwrap_or_default();
+            if let Some((called, own)) = self.own_name(function) {
+                match aliased < MAX_ALIASED_CALLS {
+                    true => aliased += 1,
+                    false => called.value = own,
+                }
+            }
+            if let Some(around) = self.aliased.last_mut() {
+                *around = aliased.max(*around);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl<S: ContextProvider> NestedCalls<'_, S> {
+    /// Returns what a function is called by and its own name, where that is another one by which it is found as well.
+    fn own_name<'f>(&self, function: &'f mut Function) -> Option<(&'f mut Ident, String)> {
+        let [ObjectNamePart::Identifier(ident)] = function.name.0.as_mut_slice() else { return None };
+        let called = called_name(ident);
+        // Its arguments are not those of `map`.
+        if called == "make_map" {
+            return None;
+        }
+        let own = match self.scope.get_function_meta(&called) {
+            Some(found) => {
+                let own = found.name().to_owned();
+                self.scope.get_function_meta(&own).filter(|named| *named == found).map(|_| own)
+            }
+            None => {
+                let found = self.scope.get_higher_order_meta(&called)?;
+                let own = found.name().to_owned();
+                self.scope.get_higher_order_meta(&own).filter(|named| *named == found).map(|_| own)
+            }
+        };
+        own.filter(|own| !own.eq_ignore_ascii_case(&called)).map(|own| (ident, own))
+    }
+}
+
+/// Returns the name under which the planner looks for a function.
+fn called_name(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_ascii_lowercase(),
+    }
+}
+
+fn is_lambda_or_map(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lambda(_) => true,
+        Expr::Function(function) => {
+            matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if called_name(ident) == "map")
+        }
+        _ => false,
+    }
+}
