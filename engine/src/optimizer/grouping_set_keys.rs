@@ -50,14 +50,18 @@ impl PhysicalOptimizerRule for ForgetSetKeys {
 fn with_unknown_keys(aggregation: Arc<dyn ExecutionPlan>, keys: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = aggregation.schema();
     let of_set: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(keys).name(), keys));
-    let first_set = lit(ScalarValue::new_zero(schema.field(keys).data_type())?);
+    let id_type = schema.field(keys).data_type();
+    let first_set = lit(ScalarValue::new_zero(id_type)?);
     let columns = schema.fields().iter().enumerate().map(|(index, field)| {
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), index));
         if index >= keys {
             return Ok((column, field.name().clone()));
         }
-        // It holds of every row, which the planner does not know.
-        let is_any_set = binary(Arc::clone(&of_set), Operator::GtEq, Arc::clone(&first_set), &schema)?;
+        // It holds of every row, which the planner does not know; and it is another one for each key, so that keys that are equal
+        // are not equal as expressions.
+        let own_id = lit(ScalarValue::UInt64(Some(index as u64)).cast_to(id_type)?);
+        let id = binary(Arc::clone(&of_set), Operator::BitwiseXor, own_id, &schema)?;
+        let is_any_set = binary(id, Operator::GtEq, Arc::clone(&first_set), &schema)?;
         let key: Arc<dyn PhysicalExpr> = Arc::new(CaseExpr::try_new(None, vec![(is_any_set, column)], None)?);
         Ok((key, field.name().clone()))
     });
