@@ -108,7 +108,7 @@ impl AuthorizedPlan {
 }
 
 /// Returns whether a plan says in which order its rows come.
-pub(crate) fn says_order(mut plan: &LogicalPlan) -> bool {
+fn says_order(mut plan: &LogicalPlan) -> bool {
     loop {
         plan = match plan {
             LogicalPlan::Projection(projection) => &projection.input,

@@ -22,7 +22,10 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction, TryCast};
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast, lit};
+use datafusion::logical_expr::{
+    EmptyRelation, Expr, ExprFunctionExt, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, Sort,
+    SubqueryAlias, Union, cast, lit,
+};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Value, ValueWithSpan, VisitorMut};
@@ -34,7 +37,6 @@ use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
 use crate::functions::{MAP, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan};
-use crate::policy::says_order;
 use crate::timestamp::fraction_digits;
 use held_values::with_held_types;
 use told_types::told_types;
@@ -398,21 +400,53 @@ fn one_union(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
 /// Returns the rows of queries one after another, and those of each in the order that it says: a union has neither.
 fn one_after_another(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
     let numbered = (0_u64..).zip(queries).map(|(number, query)| {
-        let own = query.schema().columns().into_iter().map(Expr::Column);
-        let own = own.chain([lit(number).alias(ROW)]).collect::<Vec<_>>();
-        match says_order(&query) {
-            true => {
-                let builder = LogicalPlanBuilder::from(query).window([row_number().alias(PLACE)])?;
-                builder.project(own.into_iter().chain([Expr::Column(Column::from_name(PLACE))]))?.build()
-            }
-            false => LogicalPlanBuilder::from(query).project(own.into_iter().chain([lit(0_u64).alias(PLACE)]))?.build(),
-        }
+        let query = with_places(query)?;
+        let place = place_in(&query).alias(PLACE);
+        let mut own = query.schema().columns();
+        own.pop();
+        let columns = own.into_iter().map(Expr::Column).chain([lit(number).alias(ROW), place]);
+        LogicalPlanBuilder::from(query).project(columns)?.build()
     });
     let union = one_union(numbered.collect::<DataFusionResult<Vec<_>>>()?)?;
     let mut columns = union.schema().columns();
     columns.truncate(columns.len().saturating_sub(2));
     let order = [ROW, PLACE].map(|name| Expr::Column(Column::from_name(name)).sort(true, false));
     LogicalPlanBuilder::from(union).sort(order)?.project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// Returns a query with a column more, the last: the place of a row in the order that the query says. Where it says none, all
+/// rows have the same.
+fn with_places(query: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let below = |input: Arc<LogicalPlan>| with_places(Arc::unwrap_or_clone(input)).map(Arc::new);
+    Ok(match query {
+        LogicalPlan::Projection(select) => {
+            let input = below(select.input)?;
+            let columns = select.expr.into_iter().chain([place_in(&input)]);
+            LogicalPlanBuilder::from(input).project(columns)?.build()?
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(below(alias.input)?, alias.alias)?)
+        }
+        LogicalPlan::Filter(filter) => LogicalPlan::Filter(Filter::try_new(filter.predicate, below(filter.input)?)?),
+        LogicalPlan::Limit(limit) => LogicalPlan::Limit(Limit { input: below(limit.input)?, ..limit }),
+        LogicalPlan::Sort(sort) => {
+            let place = row_number().order_by(sort.expr).build()?.alias(PLACE);
+            let input = LogicalPlanBuilder::from(sort.input).window([place])?.build()?;
+            let expr = vec![place_in(&input).sort(true, false)];
+            LogicalPlan::Sort(Sort { expr, input: Arc::new(input), fetch: sort.fetch })
+        }
+        unordered => {
+            let columns = unordered.schema().columns().into_iter().map(Expr::Column);
+            let columns = columns.chain([lit(0_u64).alias(PLACE)]).collect::<Vec<_>>();
+            LogicalPlanBuilder::from(unordered).project(columns)?.build()?
+        }
+    })
+}
+
+/// Returns the last column of a query.
+fn place_in(query: &LogicalPlan) -> Expr {
+    let last = query.schema().columns().pop();
+    Expr::Column(last.unwrap_or_else(|| Column::from_name(PLACE)))
 }
 
 fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {
