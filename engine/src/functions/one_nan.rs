@@ -1,6 +1,7 @@
 //! One NaN for all. What a processor computes of `0.0 / 0.0` has a sign, as numpy and pandas keep it, and Arrow's order has a NaN
-//! with a sign below every number, where PostgreSQL and DuckDB have one that is above all. Doubles lose that sign where they come
-//! in: read from files, sent, or bound to parameters. What is computed here is looked after by `sql::float_order`.
+//! with a sign below every number, where PostgreSQL and DuckDB have one that is above all; and NaNs of other bits, such as R's NA,
+//! are no equals. Doubles lose such a sign and such bits where they come in: read from files, sent, or bound to parameters. What is
+//! computed here is looked after by `sql::float_order`.
 
 use std::sync::Arc;
 
@@ -21,20 +22,19 @@ pub(crate) fn rows_with_one_nan(rows: RecordBatch) -> Result<RecordBatch, ArrowE
 
 /// Returns doubles with one NaN; `None` where they have no other, or are no doubles.
 pub(crate) fn with_one_nan(values: &ArrayRef) -> Option<ArrayRef> {
-    // Beyond the bits of the least number are those of the NaNs with a sign. Each value is looked at without a branch, so that
-    // several are compared at once.
+    // Each value is looked at without a branch, so that several are compared at once.
     match values.data_type() {
         DataType::Float32 => {
             let numbers = values.as_primitive::<Float32Type>();
-            let least = f32::NEG_INFINITY.to_bits();
-            let has_other = numbers.values().iter().fold(false, |found, number| found | (number.to_bits() > least));
+            let is_other = |number: &f32| number.is_nan() & (number.to_bits() != f32::NAN.to_bits());
+            let has_other = numbers.values().iter().fold(false, |found, number| found | is_other(number));
             let plain = |number: f32| if number.is_nan() { f32::NAN } else { number };
             has_other.then(|| Arc::new(numbers.unary::<_, Float32Type>(plain)) as ArrayRef)
         }
         DataType::Float64 => {
             let numbers = values.as_primitive::<Float64Type>();
-            let least = f64::NEG_INFINITY.to_bits();
-            let has_other = numbers.values().iter().fold(false, |found, number| found | (number.to_bits() > least));
+            let is_other = |number: &f64| number.is_nan() & (number.to_bits() != f64::NAN.to_bits());
+            let has_other = numbers.values().iter().fold(false, |found, number| found | is_other(number));
             let plain = |number: f64| if number.is_nan() { f64::NAN } else { number };
             has_other.then(|| Arc::new(numbers.unary::<_, Float64Type>(plain)) as ArrayRef)
         }
@@ -62,6 +62,13 @@ mod tests {
         let bits: Vec<u32> = floats.values().iter().map(|number| number.to_bits()).collect();
         assert_eq!(bits, [f32::NAN, f32::NAN, f32::NEG_INFINITY, -0.0].map(f32::to_bits));
         assert_eq!(plain.column(2), &numbers);
+    }
+
+    #[test]
+    fn a_nan_has_no_bits_of_its_own() {
+        let missing: ArrayRef = Arc::new(Float64Array::from(vec![f64::from_bits(0x7ff8_0000_0000_07a2), 1.0]));
+        let plain = with_one_nan(&missing).unwrap();
+        assert_eq!(plain.as_primitive::<Float64Type>().value(0).to_bits(), f64::NAN.to_bits());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `array_has` of a list that is a constant. DataFusion 54 writes it as `IN (...)`, which is unknown where a null is among the
-//! values and false where there are none; a list has a value or has not, and only of a null it is unknown.
+//! values and false where there are none; a list has a value or has not, and only of a null it is unknown. So a null is left out:
+//! no value is equal to it.
 
 use std::sync::Arc;
 
@@ -23,10 +24,10 @@ struct SearchedList;
 
 impl FunctionOverride for SearchedList {
     fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let simplified = inner.simplify(args.clone(), info)?;
-        if let ExprSimplifyResult::Simplified(Expr::InList(found)) = &simplified {
-            let mut items = found.list.iter();
-            if found.list.is_empty() || items.any(|item| info.nullable(item).unwrap_or(true)) {
+        let mut simplified = inner.simplify(args.clone(), info)?;
+        if let ExprSimplifyResult::Simplified(Expr::InList(found)) = &mut simplified {
+            found.list.retain(|item| !matches!(item, Expr::Literal(value, _) if value.is_null()));
+            if found.list.is_empty() || found.list.iter().any(|item| info.nullable(item).unwrap_or(true)) {
                 return Ok(ExprSimplifyResult::Original(args));
             }
         }
