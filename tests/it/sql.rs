@@ -124,7 +124,7 @@ async fn long_statements_are_planned_in_time() {
     assert!(error.to_string().contains("nests too deeply"), "{error}");
     // DataFusion writes out a constant whenever it asks for the type of what is around it.
     for (sql, expected) in [
-        ("SELECT array_element(range(1, 10000000), 2)", "2"),
+        ("SELECT array_element(range(1, 5000000), 2)", "2"),
         ("SELECT length(repeat('ab', 5000000))", "10000000"),
         ("SELECT cardinality(array_distinct(range(0, 100000)))", "100000"),
         ("SELECT list_transform(range(0, 1000000), v -> v + 1)[1000000]", "1000000"),
