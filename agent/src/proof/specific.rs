@@ -264,7 +264,7 @@ fn columns_of(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> V
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{ProofOrigin, Prover};
+    use crate::proof::{ProofOrigin, Prover};
 
     fn doubted(columns: &[&str], rows: Value, text: &str) -> Vec<String> {
         let (mut prover, _guard) = Prover::new("What do the figures look like?");

@@ -159,7 +159,9 @@ fn tree<'a>(words: &[&'a str], mut at: usize, prefix: &[&'a str], leaves: &mut V
             "{" => {
                 at += 1;
                 while words.get(at).is_some_and(|word| *word != "}") {
-                    at = tree(words, at, &path, leaves);
+                    let end = tree(words, at, &path, leaves);
+                    assert!(end > at, "a `use` that is not understood, at `{}`", words[at]);
+                    at = end;
                     at += words[at..].iter().take_while(|word| **word == ",").count();
                 }
                 return at + 1;

@@ -27,6 +27,8 @@ pub(super) fn words(source: &str) -> Vec<&str> {
                 words.push("\"\"");
                 literal_prefix(rest).unwrap_or(1)
             }
+            // A name that is a word of the language is that word without its mark.
+            b'r' if rest.starts_with("r#") => 2,
             _ if is_word(byte) => {
                 let length = rest.bytes().take_while(|byte| is_word(*byte)).count();
                 words.push(&rest[..length]);
