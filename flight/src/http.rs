@@ -71,7 +71,6 @@ use route::ErrorSchema;
 pub(crate) use import::sweep_spool;
 pub(crate) use middleware::wrap_routes;
 pub(crate) use openai::azure::take_azure_address;
-pub(crate) use query::scalar;
 
 /// All HTTP routes.
 pub(crate) fn router(state: &AppState) -> Router {

@@ -1,10 +1,11 @@
-//! What a request says of its statement outside of the text: its language, and headers that lower its limits; and what an answer says
-//! of its rows outside of them.
+//! What a request says of its statement outside of the text: its language, values of its parameters, and headers that lower its
+//! limits; and what an answer says of its rows outside of them.
 
 use std::time::Duration;
 
 use http::HeaderMap;
-use querent_engine::Limits;
+use querent_engine::{Limits, ScalarValue, list_value};
+use serde_json::Value;
 
 use crate::error::{ApiError, ErrorCode};
 
@@ -37,6 +38,25 @@ impl QueryLanguage {
             Self::Sql => "sql",
             Self::Kql => "kql",
         }
+    }
+}
+
+/// Returns a value in JSON as one of SQL. Errors: what is wrong with the value.
+pub(crate) fn scalar(value: &Value) -> Result<ScalarValue, String> {
+    match value {
+        Value::Null => Ok(ScalarValue::Null),
+        Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),
+        Value::String(text) => Ok(ScalarValue::Utf8(Some(text.clone()))),
+        Value::Number(number) => Ok(number
+            .as_i64()
+            .map(|value| ScalarValue::Int64(Some(value)))
+            .or_else(|| number.as_u64().map(|value| ScalarValue::UInt64(Some(value))))
+            .unwrap_or(ScalarValue::Float64(number.as_f64()))),
+        Value::Array(items) => {
+            let items = items.iter().map(scalar).collect::<Result<_, _>>()?;
+            list_value(items).map_err(|error| error.to_string())
+        }
+        Value::Object(_) => Err("is an object".to_owned()),
     }
 }
 

@@ -19,7 +19,6 @@ use crate::error::{ApiError, Budget};
 use crate::http::request::{ApiCall, Params, RequestId};
 use crate::query_limits::{QueryLanguage, RESULT_CACHE_HEADER, RESULT_CACHE_HIT};
 use body::{ResultBody, RowsAhead};
-pub(crate) use request::scalar;
 use request::{QueryParams, QueryRequest};
 
 pub(super) async fn query(

@@ -19,8 +19,7 @@ use super::flight_info;
 use super::statement::{Statements, schema_bytes};
 use super::statement_text::StatementText;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::scalar;
-use crate::query_limits::QueryLanguage;
+use crate::query_limits::{QueryLanguage, scalar};
 use crate::state::AppState;
 
 /// The tables of one page of the catalog.

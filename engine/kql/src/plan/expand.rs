@@ -178,11 +178,7 @@ impl<'a> Binder<'a> {
         let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         keys.push(field_column(&field));
         let mut carried = outer.as_ref().map(|groups| groups.carried.clone()).unwrap_or_default();
-        for column in &outer_columns {
-            if !carried.contains(&column.field) {
-                carried.push(column.field.clone());
-            }
-        }
+        carried.extend(outer_columns.iter().map(|column| column.field.clone()));
         let grouped =
             Relation { groups: Some(Groups { keys, carried }), order: Vec::new(), is_serialized: true, ..numbered };
         let limit = apply.limit.as_ref();

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::HeaderMap;
-use querent_engine::{Limits, ResultTypes, ScalarValue, list_value};
+use querent_engine::{Limits, ResultTypes, ScalarValue};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::formats::ResultFormat;
 use crate::http::arriving::read_body;
 use crate::http::request::header_text;
-use crate::query_limits::{QueryLanguage, requested_limits};
+use crate::query_limits::{QueryLanguage, requested_limits, scalar};
 use crate::result_types::result_types;
 
 /// A query request that has been checked.
@@ -155,23 +155,4 @@ fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
         ApiError::new(ErrorCode::BadParameter, format!("parameter ${} {problem}", index + 1))
             .with_hint("a parameter is a text, a number, a boolean, null, or an array of values of one of these types")
     })
-}
-
-/// Returns a value in JSON as one of SQL. Errors: what is wrong with the value.
-pub(crate) fn scalar(value: &Value) -> Result<ScalarValue, String> {
-    match value {
-        Value::Null => Ok(ScalarValue::Null),
-        Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),
-        Value::String(text) => Ok(ScalarValue::Utf8(Some(text.clone()))),
-        Value::Number(number) => Ok(number
-            .as_i64()
-            .map(|value| ScalarValue::Int64(Some(value)))
-            .or_else(|| number.as_u64().map(|value| ScalarValue::UInt64(Some(value))))
-            .unwrap_or(ScalarValue::Float64(number.as_f64()))),
-        Value::Array(items) => {
-            let items = items.iter().map(scalar).collect::<Result<_, _>>()?;
-            list_value(items).map_err(|error| error.to_string())
-        }
-        Value::Object(_) => Err("is an object".to_owned()),
-    }
 }
