@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, W
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::{Relation, field_column, field_of, plain_key};
+use super::{Relation, field_column, field_of};
 use crate::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
 use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid};
 use crate::types::KqlType;
@@ -165,7 +165,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Adds the sort keys of a value to an order. NaN is beside the nulls, between them and the numbers, whatever the
-    /// direction, and there is one zero.
+    /// direction.
     pub(super) fn push_sort_keys(
         &mut self,
         input: Relation,
@@ -174,15 +174,13 @@ impl<'a> Binder<'a> {
         nulls_first: bool,
         order: &mut Vec<SortExpr>,
     ) -> Result<Relation> {
-        let (mut input, mut key) = (input, value.expr);
+        let mut input = input;
         if value.kql_type == KqlType::Real {
-            let (extended, field) = self.with_field(input, "nan", isnan().call(vec![key.clone()]))?;
+            let (extended, field) = self.with_field(input, "nan", isnan().call(vec![value.expr.clone()]))?;
+            input = extended;
             order.push(field_column(&field).sort(!nulls_first, nulls_first));
-            let plain = plain_key(Typed::new(key, KqlType::Real))?;
-            let (extended, field) = self.with_field(extended, "key", plain.expr)?;
-            (input, key) = (extended, field_column(&field));
         }
-        order.push(key.sort(ascending, nulls_first));
+        order.push(value.expr.sort(ascending, nulls_first));
         Ok(input)
     }
 
