@@ -4,11 +4,14 @@
 
 use std::cell::Cell;
 
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::logical_expr::{ColumnarValue, LogicalPlan, ScalarFunctionArgs};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::error::EngineError;
 use crate::limits::{array_bytes, scalar_bytes};
+use crate::optimizer::wrapped_rules::RuleOverride;
 
 /// How much larger a constant may be than those of which it is made.
 const MAX_FOLDED_BYTES: usize = 256 << 10;
@@ -33,6 +36,22 @@ impl Folding {
 impl Drop for Folding {
     fn drop(&mut self) {
         IS_FOLDING.set(self.before);
+    }
+}
+
+/// Leaves calls of too large constants in the plan, where the rule inside computes constants.
+#[derive(Debug)]
+pub(super) struct KeepLargeCalls;
+
+impl RuleOverride for KeepLargeCalls {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let _folding = Folding::start();
+        inner.rewrite(plan, config)
     }
 }
 

@@ -7,14 +7,13 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::{PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
 use super::GovernExpressions;
-use super::folding::Folding;
+use super::folding::KeepLargeCalls;
 use super::guarded_domains::DropGuardedChecks;
 use crate::functions::measures_vectors;
 use crate::limits::QueryUsage;
@@ -31,6 +30,7 @@ use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
 use crate::optimizer::projected_keys::ProjectKeys;
 use crate::optimizer::repeated_aggregates::MergeAggregates;
 use crate::optimizer::repeated_projections::DistinguishProjections;
+use crate::optimizer::wrapped_rules::{RuleOverride, SharedRule, WrappedRule};
 
 /// The rule that takes a projection for a copy of the one below it.
 const COMPARES_PROJECTIONS: &str = "optimize_projections";
@@ -68,34 +68,34 @@ const COUNT_ROWS: [&str; 2] = ["aggregate_statistics", "LimitPushdown"];
 /// The rule that decides which side of a join is built.
 const CHOOSES_SIDES: &str = "join_selection";
 
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Returns DataFusion's rules and `more` after them, with bounds put around expressions before constants are folded and
 /// once again at the end.
-pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = Rule>) -> Vec<Rule> {
-    let govern: Rule = Arc::new(GovernExpressions);
-    let with_ours = |rule: Rule| {
-        let before: Vec<Rule> = match rule.name() {
+pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = SharedRule>) -> Vec<SharedRule> {
+    let govern: SharedRule = Arc::new(GovernExpressions);
+    let with_ours = |rule: SharedRule| {
+        let before: Vec<SharedRule> = match rule.name() {
             // It leaves out groups by keys as well.
             COMPARES_PROJECTIONS => vec![Arc::new(DistinguishProjections), Arc::new(ProjectKeys)],
             name if RELY_ON_KEYS.contains(&name) => vec![Arc::new(ProjectKeys)],
             SHARES_EXPRESSIONS => vec![Arc::new(DropGuardedChecks), Arc::new(MergeAggregates)],
             _ => Vec::new(),
         };
-        let rule: Rule = match rule.name() {
-            LEAVES_OUT_CONSTANTS => Arc::new(KeepLastGroup { inner: rule }),
+        let rule: SharedRule = match rule.name() {
+            LEAVES_OUT_CONSTANTS => WrappedRule::new_shared(rule, KeepLastGroup),
             MOVES_PREDICATES => {
-                Arc::new(KeepNullsOfSubqueries { inner: Arc::new(KeepFiltersOfTotals { inner: rule }) })
+                WrappedRule::new_shared(WrappedRule::new_shared(rule, KeepFiltersOfTotals), KeepNullsOfSubqueries)
             }
-            JOINS_ANEW => Arc::new(KeepNullEquality { inner: rule }),
+            JOINS_ANEW => WrappedRule::new_shared(rule, KeepNullEquality),
+            FOLDS_CONSTANTS => WrappedRule::new_shared(rule, KeepLargeCalls),
             _ => rule,
         };
         before.into_iter().chain([rule])
     };
     let rules = Optimizer::new().rules.into_iter().flat_map(with_ours);
-    let watched = rules.chain(more).map(|inner| Arc::new(WatchedRule { inner }) as Rule);
-    let before: [Rule; 3] =
+    let watched = rules.chain(more).map(|inner| WrappedRule::new_shared(inner, WatchedRule));
+    let before: [SharedRule; 3] =
         [Arc::clone(&govern), Arc::new(SettleAggregates), Arc::new(ComputeSortKeys { is_costly: measures_vectors })];
     before.into_iter().chain(watched).chain([govern]).collect()
 }
@@ -158,28 +158,19 @@ impl PhysicalOptimizerRule for OrderBelowSubqueries {
 
 /// Keeps groups where all of them are constants: without a group, DataFusion 54 makes a row of no rows.
 #[derive(Debug)]
-struct KeepLastGroup {
-    inner: Rule,
-}
+struct KeepLastGroup;
 
-impl OptimizerRule for KeepLastGroup {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl RuleOverride for KeepLastGroup {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         if !matches!(&plan, LogicalPlan::Aggregate(aggregate) if !aggregate.group_expr.is_empty()) {
-            return self.inner.rewrite(plan, config);
+            return inner.rewrite(plan, config);
         }
-        let written = self.inner.rewrite(plan.clone(), config)?;
+        let written = inner.rewrite(plan.clone(), config)?;
         let has_no_group =
             |node: &LogicalPlan| matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty());
         let is_lost = written.transformed && written.data.inputs().into_iter().any(has_no_group);
@@ -188,27 +179,17 @@ impl OptimizerRule for KeepLastGroup {
 }
 
 #[derive(Debug)]
-struct WatchedRule {
-    inner: Rule,
-}
+struct WatchedRule;
 
-impl OptimizerRule for WatchedRule {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl RuleOverride for WatchedRule {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         QueryUsage::check_current()?;
-        let _folding = (self.inner.name() == FOLDS_CONSTANTS).then(Folding::start);
-        self.inner.rewrite(plan, config)
+        inner.rewrite(plan, config)
     }
 }
 

@@ -12,11 +12,12 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+
+use super::wrapped_rules::RuleOverride;
 
 /// A rule of DataFusion's that believes how many rows there are.
 #[derive(Debug)]
@@ -59,26 +60,16 @@ fn has_total_of_nothing(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 /// Keeps filters above aggregations that may have a total: none of their columns is a group's, so that only those would move
 /// that name no column.
 #[derive(Debug)]
-pub(crate) struct KeepFiltersOfTotals {
-    /// The rule that moves filters down.
-    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
-}
+pub(crate) struct KeepFiltersOfTotals;
 
-impl OptimizerRule for KeepFiltersOfTotals {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if filters_totals(&plan) { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+impl RuleOverride for KeepFiltersOfTotals {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if filters_totals(&plan) { Ok(Transformed::no(plan)) } else { inner.rewrite(plan, config) }
     }
 }
 

@@ -9,34 +9,25 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Filter, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 
+use super::wrapped_rules::RuleOverride;
+
 /// Moves a filter above `NOT IN` to the outer rows alone: `WHERE x > 5 AND x NOT IN (SELECT y FROM t)`. DataFusion 54 infers from the
 /// equality of the keys that `y > 5` as well, which leaves out the NULLs among them.
 #[derive(Debug)]
-pub(crate) struct KeepNullsOfSubqueries {
-    /// The rule that moves filters down.
-    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
-}
+pub(crate) struct KeepNullsOfSubqueries;
 
-impl OptimizerRule for KeepNullsOfSubqueries {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl RuleOverride for KeepNullsOfSubqueries {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let filtered = match &plan {
             LogicalPlan::Filter(filter) => match filter.input.as_ref() {
                 LogicalPlan::Join(join) if join.null_aware && join.join_type == JoinType::LeftAnti => {
@@ -46,7 +37,7 @@ impl OptimizerRule for KeepNullsOfSubqueries {
             },
             _ => None,
         };
-        let Some((predicate, mut join)) = filtered else { return self.inner.rewrite(plan, config) };
+        let Some((predicate, mut join)) = filtered else { return inner.rewrite(plan, config) };
         join.left = Arc::new(LogicalPlan::Filter(Filter::try_new(predicate, join.left)?));
         Ok(Transformed::yes(LogicalPlan::Join(join)))
     }
@@ -55,31 +46,21 @@ impl OptimizerRule for KeepNullsOfSubqueries {
 /// Leaves inner joins as they are where one matches NULL with NULL and one next to it does not: `a JOIN b ON a.x = b.x JOIN c ON
 /// b.y IS NOT DISTINCT FROM c.y`. DataFusion 54 makes all of them anew, each as the first.
 #[derive(Debug)]
-pub(crate) struct KeepNullEquality {
-    /// The rule that makes joins of cross joins.
-    pub(crate) inner: Arc<dyn OptimizerRule + Send + Sync>,
-}
+pub(crate) struct KeepNullEquality;
 
-impl OptimizerRule for KeepNullEquality {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+impl RuleOverride for KeepNullEquality {
+    fn rewrite(
+        &self,
+        inner: &dyn OptimizerRule,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         let mut is_mixed = false;
         plan.apply_with_subqueries(|node| {
             is_mixed |= mixes_equalities(node);
             Ok(if is_mixed { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
-        if is_mixed { Ok(Transformed::no(plan)) } else { self.inner.rewrite(plan, config) }
+        if is_mixed { Ok(Transformed::no(plan)) } else { inner.rewrite(plan, config) }
     }
 }
 
