@@ -69,7 +69,19 @@ impl AuthorizedPlan {
 
     /// Returns whether the plan says in which order its rows come.
     pub fn is_ordered(&self) -> bool {
-        says_order(&self.plan)
+        let mut plan = &self.plan;
+        loop {
+            plan = match plan {
+                LogicalPlan::Projection(projection) => &projection.input,
+                LogicalPlan::SubqueryAlias(alias) => &alias.input,
+                LogicalPlan::Limit(limit) => &limit.input,
+                LogicalPlan::Filter(filter) => &filter.input,
+                // What explains a plan has an order too.
+                other => {
+                    return matches!(other, LogicalPlan::Sort(_) | LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+                }
+            };
+        }
     }
 
     /// Returns the plan as that of a statement, which is what its execution is called in the audit log.
@@ -104,22 +116,6 @@ impl AuthorizedPlan {
     /// Returns the plan, and what the optimizer makes of it with the row limit `pushed_rows`, where that is known.
     pub(crate) fn into_parts(self, pushed_rows: Option<u64>) -> (LogicalPlan, Option<OptimizedPlan>) {
         (self.plan, self.optimized.filter(|optimized| optimized.pushed_rows == pushed_rows))
-    }
-}
-
-/// Returns whether a plan says in which order its rows come.
-fn says_order(mut plan: &LogicalPlan) -> bool {
-    loop {
-        plan = match plan {
-            LogicalPlan::Projection(projection) => &projection.input,
-            LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::Limit(limit) => &limit.input,
-            LogicalPlan::Filter(filter) => &filter.input,
-            // What explains a plan has an order too.
-            other => {
-                return matches!(other, LogicalPlan::Sort(_) | LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-            }
-        };
     }
 }
 
