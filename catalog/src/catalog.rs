@@ -16,8 +16,8 @@ use crate::error::{CatalogError, Result};
 use crate::external_users::CatalogExternalUsers;
 use crate::feedback::CatalogFeedback;
 use crate::graph_models::CatalogGraphModels;
-use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
+use crate::index::{FolderShelf, INDEX_SHELF, IndexShelf, SchemaIndex, SharedIndex};
 use crate::integrity::{self, FolderCheck, Orphan};
 use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
@@ -58,7 +58,13 @@ pub struct CatalogOptions {
     pub reranker: Option<Arc<dyn Embedder>>,
     /// Receives the progress of long work (index rebuilds).
     pub progress: Arc<dyn Progress>,
+    /// Where servers that share a catalog lay down the files of their schema index for one another, by where the lake's files lie.
+    /// `None`, and where it gives none for a URL: each server keeps an index of its own. A folder needs no such place.
+    pub index_shelf: Option<ShelfOf>,
 }
+
+/// Finds the shelf of a lake whose files lie in an object store.
+pub type ShelfOf = Arc<dyn Fn(&LakeLocation) -> Option<Arc<dyn IndexShelf>> + Send + Sync>;
 
 impl CatalogOptions {
     /// A data folder without embedder, reranker and progress.
@@ -70,6 +76,7 @@ impl CatalogOptions {
             embedder: None,
             reranker: None,
             progress: Arc::new(NoProgress),
+            index_shelf: None,
         }
     }
 }
@@ -100,8 +107,10 @@ impl Catalog {
         let store = Arc::new(Store::open(&options.data_dir, server, options.data_path).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
         let vector_indexes = VectorIndexRegistry::load(&store, Arc::clone(&options.progress)).await?;
-        let index =
-            SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
+        let leases = Arc::<HeldLeases>::default();
+        let shared = shared_index(&store, &leases, options.index_shelf.as_ref()).await?;
+        let CatalogOptions { embedder, reranker, progress, .. } = options;
+        let index = SchemaIndex::open(&store, folder, embedder, reranker, progress, shared).boxed().await?;
         let tokens = Arc::new(TokenRegistry::load(&store).await?);
         let knowledge = Arc::<KnowledgeCache>::default();
         let audit = AuditLog::new(store.data_dir());
@@ -109,7 +118,6 @@ impl Catalog {
         members::forget_lost(&store).await?;
         watch.sign(&store).await?;
         let others = OtherServers::follow(&store, &tokens, &knowledge, &watch);
-        let leases = Arc::default();
         Ok(Arc::new(Self { index, knowledge, tokens, audit, vector_indexes, others, leases, members: watch, store }))
     }
 
@@ -122,8 +130,8 @@ impl Catalog {
     /// catalog without closing it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.others.close().await;
-        self.leases().close().await;
         self.index.close().boxed().await;
+        self.leases().close().await;
         let audited = self.audit.close().await;
         self.store.close().await?;
         audited
@@ -337,4 +345,26 @@ impl Catalog {
     pub fn measurements(&self) -> CatalogMeasurements<'_> {
         CatalogMeasurements { search: self.search(), index: &self.index }
     }
+}
+
+/// Returns what the servers that share a catalog have their index in common by; `None` where none shares it, and where this one
+/// does not reach the place of the lake's files.
+async fn shared_index(
+    store: &Store,
+    leases: &Arc<HeldLeases>,
+    shelf_of: Option<&ShelfOf>,
+) -> Result<Option<SharedIndex>> {
+    if !store.is_shared() {
+        return Ok(None);
+    }
+    let location = store.read(lake_location::load).await?;
+    let shelf = match location.is_remote() {
+        true => shelf_of.and_then(|shelf_of| shelf_of(&location)),
+        false => {
+            let folder = PathBuf::from(&location.data_path);
+            let is_there = tokio::fs::try_exists(&folder).await.unwrap_or(false);
+            is_there.then(|| Arc::new(FolderShelf::new(folder.join(INDEX_SHELF))) as Arc<dyn IndexShelf>)
+        }
+    };
+    Ok(shelf.map(|shelf| SharedIndex { shelf, leases: Arc::clone(leases) }))
 }

@@ -12,12 +12,16 @@ mod analyze;
 mod backfill;
 mod lance;
 mod maintain;
+mod published;
 mod rebuild;
 mod rerank;
+mod shared;
+mod shelf;
 mod status;
 mod tail;
 mod text_ranking;
 mod traffic;
+mod upkeep;
 mod vectorizer;
 mod view;
 
@@ -37,12 +41,18 @@ use tracing::warn;
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 pub(crate) use self::lance::{dataset_uri, guarded, merge_of_newest};
+#[cfg(test)]
+pub(crate) use self::published::{held_up_to, may_take};
 pub(crate) use self::rerank::Reranker;
+pub(crate) use self::shared::SharedIndex;
+pub(crate) use self::shelf::FolderShelf;
+pub use self::shelf::{INDEX_SHELF, IndexShelf};
 pub use self::status::SchemaIndexStatus;
 use self::tail::{Arrival, Tail};
 pub(crate) use self::text_ranking::TextRanking;
 pub(crate) use self::traffic::Searching;
 use self::traffic::Traffic;
+use self::upkeep::UpkeepTask;
 use self::vectorizer::Vectorizer;
 pub(crate) use self::view::{Admitted, VectorProbe};
 use self::view::{HiddenRows, IndexView};
@@ -139,6 +149,8 @@ struct IndexPartState {
     backfilled: u64,
     /// Whether objects that the tail has no room for are being moved to Lance.
     is_catching_up: bool,
+    /// Whether another server writes the index.
+    is_following: bool,
     /// Whether a search could not read the dataset, and it has not been checked since.
     is_damaged: bool,
     /// When the dataset was last found intact.
@@ -167,14 +179,17 @@ impl IndexPartState {
 }
 
 impl SchemaIndex {
-    /// Loads the pending objects and starts the background tasks; the datasets are opened, or rebuilt, by them.
+    /// Loads the pending objects and starts the background tasks; the datasets are opened, taken from another server where it is
+    /// `shared`, or rebuilt by them.
     pub(crate) async fn open(
         store: &Arc<Store>,
         folder: PathBuf,
         embedder: Option<Arc<dyn Embedder>>,
         reranker: Option<Arc<dyn Embedder>>,
         progress: Arc<dyn Progress>,
+        shared: Option<SharedIndex>,
     ) -> Result<Self> {
+        let shared = shared.map(Arc::new);
         let session = lance::new_session();
         let vectorizer = Arc::new(Vectorizer::new(embedder));
         let analyzer = Arc::new(Analyzer::new()?);
@@ -208,7 +223,10 @@ impl SchemaIndex {
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         for part in [&tables, &columns] {
-            tasks.spawn(maintain::follow(Arc::clone(part), stop.clone()));
+            match &shared {
+                Some(shared) => tasks.spawn(shared::follow(Arc::clone(part), Arc::clone(shared), stop.clone())),
+                None => tasks.spawn(maintain::follow(Arc::clone(part), stop.clone())),
+            };
             if vectorizer.model().is_some() {
                 tasks.spawn(maintain::embed(Arc::clone(part), stop.clone()));
             }
@@ -428,26 +446,7 @@ impl IndexPart {
     }
 }
 
-/// A task of upkeep, for progress reports.
-#[derive(Clone, Copy)]
-enum UpkeepTask {
-    Rebuild,
-    Text,
-    Vectors,
-}
-
 impl IndexPart {
-    fn task(&self, work: UpkeepTask) -> &'static str {
-        match (self.kind, work) {
-            (ObjectKind::Table, UpkeepTask::Rebuild) => "rebuilding the schema index",
-            (ObjectKind::Column, UpkeepTask::Rebuild) => "rebuilding the schema index of columns",
-            (ObjectKind::Table, UpkeepTask::Text) => "indexing tables for search",
-            (ObjectKind::Column, UpkeepTask::Text) => "indexing columns for search",
-            (ObjectKind::Table, UpkeepTask::Vectors) => "embedding tables for search",
-            (ObjectKind::Column, UpkeepTask::Vectors) => "embedding columns for search",
-        }
-    }
-
     fn store(&self) -> Result<Arc<Store>> {
         self.store.upgrade().ok_or_else(|| CatalogError::Internal("the catalog is closed".into()))
     }

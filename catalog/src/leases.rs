@@ -5,7 +5,7 @@
 //! is had at once: nothing is read, written or renewed. The rules are in `store/leases.rs`.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -28,6 +28,10 @@ pub enum LeasedWork {
     SmallFiles,
     /// Sampling the values of tables' columns.
     ColumnValues,
+    /// Writing the schema index of tables, and publishing it for the other servers.
+    TableIndex,
+    /// The same of columns.
+    ColumnIndex,
 }
 
 impl LeasedWork {
@@ -39,6 +43,8 @@ impl LeasedWork {
             LeasedWork::Snapshots => "snapshots",
             LeasedWork::SmallFiles => "small files",
             LeasedWork::ColumnValues => "column values",
+            LeasedWork::TableIndex => "index of tables",
+            LeasedWork::ColumnIndex => "index of columns",
         }
     }
 }
@@ -70,6 +76,7 @@ pub struct CatalogLeases<'a> {
 }
 
 /// The work that this process does now, or asks to do.
+#[derive(Debug)]
 pub(crate) struct HeldLeases {
     works: Mutex<HashSet<LeasedWork>>,
     /// Begin of the clock by which tenures are measured.
@@ -84,7 +91,8 @@ pub struct WorkLease {
 }
 
 struct HeldRow {
-    store: Arc<Store>,
+    /// Weak, so that dropping the catalog releases the data folder while a task has a lease.
+    store: Weak<Store>,
     claim: LeaseClaim,
     fence: LeaseFence,
     timing: LeaseTiming,
@@ -138,7 +146,7 @@ impl CatalogLeases<'_> {
             LeaseAnswer::Refused { again_in } => LeaseTurn::Later(again_in),
             LeaseAnswer::Granted(fence) => {
                 let tenure = Mutex::new(Tenure::granted(sent_at, TIMING));
-                let row = HeldRow { store: Arc::clone(self.store), claim, fence, timing: TIMING, tenure };
+                let row = HeldRow { store: Arc::downgrade(self.store), claim, fence, timing: TIMING, tenure };
                 LeaseTurn::Had(WorkLease { row: Some(Box::new(row)) })
             }
         })
@@ -220,6 +228,8 @@ impl WorkLease {
     async fn end(self, is_done: bool) -> Result<()> {
         let Some(row) = self.row else { return Ok(()) };
         let HeldRow { store, claim, fence, .. } = *row;
+        // What a server has that is gone ends by itself.
+        let Some(store) = store.upgrade() else { return Ok(()) };
         store.write_rows(move |connection| leases::give_back(connection, &fence, is_done)).await?;
         drop(claim);
         Ok(())
@@ -264,8 +274,10 @@ impl HeldRow {
 
     async fn renew(&self, sent_at: Duration) -> Result<bool> {
         self.tenure.lock().renewal_sent(sent_at);
+        let closed = || CatalogError::Internal("the catalog is closed".into());
+        let store = self.store.upgrade().ok_or_else(closed)?;
         let (fence, timing) = (self.fence.clone(), self.timing);
-        let is_held = self.store.write_rows(move |connection| leases::renew(connection, &fence, timing)).await?;
+        let is_held = store.write_rows(move |connection| leases::renew(connection, &fence, timing)).await?;
         if is_held {
             self.tenure.lock().renewed(sent_at);
         }
@@ -299,7 +311,7 @@ mod tests {
         let LeaseAnswer::Granted(fence) = answer else { panic!("{answer:?}") };
         let claim = held.claim(LeasedWork::Retention).unwrap();
         let tenure = Mutex::new(Tenure::granted(sent_at, SHORT));
-        let row = HeldRow { store: Arc::clone(store), claim, fence, timing: SHORT, tenure };
+        let row = HeldRow { store: Arc::downgrade(store), claim, fence, timing: SHORT, tenure };
         WorkLease { row: Some(Box::new(row)) }
     }
 

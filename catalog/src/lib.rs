@@ -97,7 +97,7 @@ mod vector_indexes;
 pub mod index;
 
 pub use backup::{BackupSummary, restore};
-pub use catalog::{Catalog, CatalogOptions};
+pub use catalog::{Catalog, CatalogOptions, ShelfOf};
 pub use connection::{DatabaseError, DatabaseFault, catalog_url_fault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
@@ -109,7 +109,7 @@ pub use error::{CatalogError, Result, is_full};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
-pub use index::SchemaIndexStatus;
+pub use index::{INDEX_SHELF, IndexShelf, SchemaIndexStatus};
 pub use integrity::{ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum, first_damaged_file};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};

@@ -64,6 +64,7 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use change::CatalogChange;
+pub(crate) use change_log::index_position;
 pub use columns::holds_uuids;
 pub(crate) use listing::NameMatch;
 pub use lock::{FolderServer, HeldFolder, folder_server};
@@ -88,7 +89,7 @@ use high_water_mark::HighWaterMark;
 use intact::OpenedFile;
 use lock_waits::LockWaits;
 use pending::{Committed, PendingObject};
-use reader_pool::{ReaderPool, begun};
+use reader_pool::ReaderPool;
 use version_watch::VersionWatch;
 use warm_reads::WarmReads;
 
@@ -291,21 +292,6 @@ impl Store {
         self.pending(move |local| match kind {
             ObjectKind::Table => pending::page(local, after, limit),
             ObjectKind::Column => pending::column_page(local, after, limit, true),
-        })
-        .await
-    }
-
-    /// Hands what other servers committed to the listener of commits. Does nothing where none shares the catalog.
-    pub(crate) async fn follow(&self) -> Result<()> {
-        let Some(log) = self.log.clone() else { return Ok(()) };
-        let mut writer = Arc::clone(&self.writer).lock_owned().await;
-        let (on_commit, place) = (Arc::clone(&self.on_commit), self.place.clone());
-        on_blocking_thread(move || {
-            let connection = writer.as_mut().ok_or_else(closed)?;
-            begun(&place, connection, Access::Read)?.end()?;
-            let committed = log.copy(connection).map_err(|error| place.named(error))?;
-            hand_over(&on_commit, committed);
-            Ok(())
         })
         .await
     }

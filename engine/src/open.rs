@@ -12,7 +12,7 @@ use crate::options::EngineOptions;
 use crate::profiler;
 use crate::runtime::Runtime;
 use crate::sql::{UseVectorIndexes, tables_named_in, with_renamed_columns};
-use crate::stores::LakeUrl;
+use crate::stores::{LakeUrl, index_shelf};
 use crate::vector_indexing;
 
 impl Engine {
@@ -32,6 +32,7 @@ impl Engine {
             embedder: options.embedder.clone(),
             reranker: options.reranker.clone(),
             progress: Arc::clone(&options.progress),
+            index_shelf: Some(Arc::new(index_shelf)),
         })
         .await?;
         let rules = [Arc::new(UseVectorIndexes) as _];

@@ -7,6 +7,7 @@
 
 mod client_error;
 mod guarded;
+mod index_shelf;
 mod lake_url;
 mod lance_bridge;
 mod open;
@@ -27,6 +28,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use parking_lot::Mutex;
 
+pub(crate) use index_shelf::index_shelf;
 pub use lake_url::LakeUrl;
 pub(crate) use lance_bridge::DatasetFolder;
 pub use range_cache::FileCacheState;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::datatypes::{DataType, Field, Schema};
-use embedders::{Bag, Taste, minilm};
+pub(crate) use embedders::Bag;
+use embedders::{Taste, minilm};
 use querent_catalog::index::embed::{EmbedSettings, Embedder, from_settings};
 use querent_catalog::{
     Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, Role,

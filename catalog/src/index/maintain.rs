@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::lance::{IndexRow, IndexWriter};
+use super::shared::{self, Publisher};
 use super::tail::{self, TailEntry, Unembedded};
 use super::{IndexPart, UpkeepTask, backfill, off_runtime, rebuild};
 use crate::error::Result;
@@ -103,7 +104,7 @@ pub(super) async fn follow(part: Arc<IndexPart>, stop: CancellationToken) {
         let outcome = match rebuild::open_or_rebuild(&part, &stop).await {
             Ok(Some(writer)) => {
                 retry = FIRST_RETRY;
-                drain_until_stopped(&part, writer, &stop).await
+                drain_until_stopped(&part, writer, &stop, None).await
             }
             Ok(None) => return,
             Err(error) => Err(error),
@@ -122,9 +123,15 @@ pub(super) async fn follow(part: Arc<IndexPart>, stop: CancellationToken) {
     }
 }
 
-/// Ends when stopped, or when the dataset has to be reopened.
-async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
+/// Ends when stopped, or when the dataset has to be reopened. With a publisher, others get what was written.
+pub(super) async fn drain_until_stopped(
+    part: &Arc<IndexPart>,
+    mut writer: IndexWriter,
+    stop: &CancellationToken,
+    mut publisher: Option<&mut Publisher<'_>>,
+) -> Result<()> {
     let mut has_old_versions = true;
+    let patience = if publisher.is_some() { shared::LOOKS_APART } else { IDLE_TICK };
     while !stop.is_cancelled() {
         if part.state.read().is_damaged {
             return Ok(());
@@ -134,8 +141,9 @@ async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, sto
             catch_up(part, &mut writer, stop).await?;
             has_written = true;
         }
-        if is_due(part, &writer) {
-            drain(part, &mut writer).await?;
+        let is_wanted = publisher.as_ref().is_some_and(|publisher| publisher.is_wanted());
+        if is_due(part, &writer, is_wanted) {
+            drain(part, &mut writer, is_wanted).await?;
             has_written = true;
         }
         has_written |= backfill::embed_rows(part, &mut writer, stop).await?;
@@ -143,27 +151,31 @@ async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, sto
         if has_old_versions {
             has_old_versions = !writer.remove_old_versions().await?;
         }
+        if let Some(publisher) = publisher.as_deref_mut() {
+            publisher.look(&writer).await?;
+        }
         if has_written {
             continue;
         }
         tokio::select! {
             () = stop.cancelled() => {}
             () = part.state_changed.notified() => gather(stop).await,
-            () = tokio::time::sleep(time_to_next_look(part, &writer, has_old_versions)) => {}
+            () = tokio::time::sleep(time_to_next_look(part, &writer, has_old_versions).min(patience)) => {}
         }
     }
-    drain(part, &mut writer).await?;
+    drain(part, &mut writer, false).await?;
     writer.remove_old_versions().await?;
     Ok(())
 }
 
-/// Whether the tail should be written to Lance now.
-fn is_due(part: &IndexPart, writer: &IndexWriter) -> bool {
+/// Whether the tail should be written to Lance now: at once where another server waits for it.
+fn is_due(part: &IndexPart, writer: &IndexWriter, is_wanted: bool) -> bool {
     let state = part.state.read();
     let counts = state.tail.counts();
-    let drainable = if takes_unembedded(part, &state.tail) { state.tail.len() } else { counts.ready };
-    if drainable == 0 {
-        return false;
+    let takes_all = is_wanted || takes_unembedded(part, &state.tail);
+    let drainable = if takes_all { state.tail.len() } else { counts.ready };
+    if drainable == 0 || is_wanted {
+        return drainable > 0;
     }
     let is_large = drainable >= (writer.rows() / 16).clamp(MIN_BATCH, tail::MAX_ENTRIES);
     let is_old = state.tail.oldest().is_some_and(|since| since.elapsed() >= max_age(writer));
@@ -196,11 +208,11 @@ fn time_to_next_look(part: &IndexPart, writer: &IndexWriter, has_old_versions: b
     oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 
-/// Writes what is ready to Lance, then removes it from the tail and from `querent_pending_objects`.
-async fn drain(part: &IndexPart, writer: &mut IndexWriter) -> Result<()> {
+/// Writes what is ready to Lance, or all of it, then removes it from the tail and from `querent_pending_objects`.
+async fn drain(part: &IndexPart, writer: &mut IndexWriter, takes_all: bool) -> Result<()> {
     let drained: Vec<Arc<TailEntry>> = {
         let state = part.state.read();
-        state.tail.drainable(takes_unembedded(part, &state.tail))
+        state.tail.drainable(takes_all || takes_unembedded(part, &state.tail))
     };
     if drained.is_empty() {
         return Ok(());

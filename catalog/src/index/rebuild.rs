@@ -25,30 +25,42 @@ const SET_ASIDE_SUFFIX: &str = ".damaged";
 /// Opens or rebuilds the dataset and installs it for searches; it matches the catalog except for pending objects.
 /// `None` when stopped.
 pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
-    let kind = part.kind;
     // Before anything is read: what is written for another epoch later is refused.
     let epoch = part.store()?.index_epoch().await?;
     part.begin_epoch(epoch).await;
-    let recorded = part.store()?.pending(move |connection| pending::index_state(connection, kind)).await?;
-    if let Some(state) = &recorded {
-        match open(part, state, epoch).await {
-            Ok(writer) if is_current(part, state) => {
-                return Ok(Some(install(part, writer, true, state.is_embedded).await?));
-            }
-            Ok(writer) => {
-                info!("the embedding model or the text version changed; the schema index is rebuilt");
-                install(part, writer, false, false).await?;
-            }
-            Err(error) => set_aside(part, state, &error).await?,
-        }
+    if let Some(writer) = open_recorded(part, epoch).await? {
+        return Ok(Some(writer));
     }
     match rebuild(part, epoch, stop).await? {
         Some((writer, is_embedded)) => {
             let writer = install(part, writer, true, is_embedded).await?;
-            remove_other_folders(part, &writer.recorded_state(is_embedded).folder).await?;
+            remove_folders_but(part, &[Some(&writer.recorded_state(is_embedded).folder)]).await?;
             Ok(Some(writer))
         }
         None => Ok(None),
+    }
+}
+
+/// Opens the dataset whose state was recorded and installs it for searches. `None` where there is none that can be gone on with;
+/// one of another model or text version is installed until there is a better one.
+pub(super) async fn open_recorded(part: &IndexPart, epoch: i64) -> Result<Option<IndexWriter>> {
+    let kind = part.kind;
+    let recorded = part.store()?.pending(move |connection| pending::index_state(connection, kind)).await?;
+    let Some(state) = &recorded else {
+        part.state.write().is_current = false;
+        return Ok(None);
+    };
+    match open(part, state, epoch).await {
+        Ok(writer) if is_current(part, state) => Ok(Some(install(part, writer, true, state.is_embedded).await?)),
+        Ok(writer) => {
+            info!("the schema index is of another embedding model or text version");
+            install(part, writer, false, false).await?;
+            Ok(None)
+        }
+        Err(error) => {
+            set_aside(part, state, &error).await?;
+            Ok(None)
+        }
     }
 }
 
@@ -68,7 +80,7 @@ async fn open(part: &IndexPart, state: &IndexState, epoch: i64) -> Result<IndexW
 }
 
 /// Without an embedder, the vectors of an earlier one do no harm, and are valid again when it is back.
-fn is_current(part: &IndexPart, state: &IndexState) -> bool {
+pub(super) fn is_current(part: &IndexPart, state: &IndexState) -> bool {
     let model = part.vectorizer.model();
     state.text_version == TEXT_VERSION && (model.is_none() || model == state.model.as_ref())
 }
@@ -101,7 +113,7 @@ async fn install(
 async fn rebuild(part: &IndexPart, epoch: i64, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
     let kind = part.kind;
     let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
-    let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
+    let folder = part.folder.join(new_folder_name(kind));
     tokio::fs::create_dir_all(&part.folder).await.map_err(io_error(&part.folder))?;
     let model = part.vectorizer.model().cloned();
     let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
@@ -166,6 +178,11 @@ fn to_row(object: ObjectText, sequence: i64) -> IndexRow {
     }
 }
 
+/// A name for a new dataset.
+pub(super) fn new_folder_name(kind: ObjectKind) -> String {
+    format!("{}{}", prefix(kind), Uuid::now_v7().simple())
+}
+
 /// The prefix of the folder names of a kind's datasets.
 fn prefix(kind: ObjectKind) -> &'static str {
     match kind {
@@ -192,12 +209,12 @@ async fn set_aside(part: &IndexPart, state: &IndexState, error: &CatalogError) -
 }
 
 /// Removes left-over folders: replaced datasets, interrupted rebuilds, and all but the newest damaged dataset.
-async fn remove_other_folders(part: &IndexPart, current: &str) -> Result<()> {
+pub(super) async fn remove_folders_but(part: &IndexPart, kept: &[Option<&str>]) -> Result<()> {
     let mut set_aside: Vec<PathBuf> = Vec::new();
     let mut entries = tokio::fs::read_dir(&part.folder).await.map_err(io_error(&part.folder))?;
     while let Some(entry) = entries.next_entry().await.map_err(io_error(&part.folder))? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with(prefix(part.kind)) || name == current {
+        if !name.starts_with(prefix(part.kind)) || kept.contains(&Some(name.as_str())) {
             continue;
         }
         if name.ends_with(SET_ASIDE_SUFFIX) {

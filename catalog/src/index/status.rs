@@ -8,7 +8,7 @@ pub struct SchemaIndexStatus {
     /// `tables` or `columns`.
     pub objects: &'static str,
     /// `opening`, until its files are opened or made; `damaged`, until they are made anew; `indexing`, while objects are found by
-    /// name only; `embedding`, while some are not found by meaning; `ready`.
+    /// name only; `behind`, while they are so since the server that writes the index has yet to take them in; `embedding`, while some are not found by meaning; `ready`.
     pub state: &'static str,
     /// The embedding model; `None` where the settings name none.
     pub model: Option<String>,
@@ -38,6 +38,7 @@ impl IndexPart {
         let name = match (state.is_damaged, state.is_current) {
             (true, _) => "damaged",
             (false, false) => "opening",
+            (false, true) if state.tail.is_overflowing && state.is_following => "behind",
             (false, true) if state.tail.is_overflowing || state.is_catching_up => "indexing",
             (false, true) if !is_embedded => "embedding",
             (false, true) => "ready",

@@ -197,6 +197,12 @@ impl Tail {
         self.entries.values().map(|held| &held.entry).filter(ready).map(Arc::clone).collect()
     }
 
+    /// The objects whose entries are of sequence numbers up to this one, with them.
+    pub(super) fn up_to(&self, sequence: i64) -> Vec<(i64, i64)> {
+        let entries = self.entries.values().map(|held| (held.entry.object_id, held.entry.sequence));
+        entries.filter(|(_, of)| *of <= sequence).collect()
+    }
+
     /// Removes objects that Lance now holds as of a sequence number, except those that changed meanwhile. The caller
     /// drops the returned entries after releasing the lock.
     #[must_use]

@@ -22,7 +22,8 @@ use parking_lot::Mutex;
 
 use self::protocol::{ForgottenRows, LocalLog, LogMember, SharedLog};
 use super::pending::{self, Committed, ObjectKind, PendingObject};
-use super::{SnapshotView, objects, policies};
+use super::reader_pool::begun;
+use super::{SnapshotView, Store, closed, hand_over, objects, on_blocking_thread, policies};
 use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
 
@@ -101,6 +102,20 @@ impl ChangeLog {
         }
     }
 
+    /// Notes that this server has all rows, where it has: also those whose numbers were never used. Nobody writes meanwhile.
+    pub(super) fn note_all(&self, shared: &StoreConnection) -> Result<()> {
+        let transaction = shared.begin(Access::Write)?;
+        for kind in [ObjectKind::Table, ObjectKind::Column] {
+            let after = LocalLog::position(self, kind)?.unwrap_or(0);
+            let newest = transaction.newest(kind)?;
+            if newest > after && transaction.rows_after(kind, after, 1)?.is_empty() {
+                self.keep_rows(kind, &[], newest)?;
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
     fn copy_pages(&self, shared: &StoreConnection) -> Result<Committed> {
         let mut committed = Committed::default();
         for kind in [ObjectKind::Table, ObjectKind::Column] {
@@ -151,6 +166,34 @@ impl ChangeLog {
             tracing::warn!("the other servers did not wait for this one; its schema index is built anew");
         }
         Ok(was_forgotten)
+    }
+}
+
+impl Store {
+    /// Hands what other servers committed to the listener of commits. Does nothing where none shares the catalog.
+    pub(crate) async fn follow(&self) -> Result<()> {
+        let on_commit = Arc::clone(&self.on_commit);
+        self.with_log(move |log, shared| log.copy(shared).map(|committed| hand_over(&on_commit, committed))).await
+    }
+
+    /// Notes that this server has all rows of the log, where it has. Does nothing where none shares the catalog.
+    pub(crate) async fn note_all_rows(&self) -> Result<()> {
+        self.with_log(|log, shared| log.note_all(shared)).await
+    }
+
+    async fn with_log<F>(&self, f: F) -> Result<()>
+    where
+        F: FnOnce(&ChangeLog, &StoreConnection) -> Result<()> + Send + 'static,
+    {
+        let Some(log) = self.log.clone() else { return Ok(()) };
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let place = self.place.clone();
+        on_blocking_thread(move || {
+            let connection = writer.as_mut().ok_or_else(closed)?;
+            begun(&place, connection, Access::Read)?.end()?;
+            f(&log, connection).map_err(|error| place.named(error))
+        })
+        .await
     }
 }
 
@@ -241,6 +284,11 @@ impl SharedLog for StoreConnection {
 /// How often the index was to be built anew.
 pub(super) fn epoch(local: &StoreConnection) -> Result<i64> {
     Ok(position(local, EPOCH)?.unwrap_or(0))
+}
+
+/// Up to which row of the log this server has those of a kind; `None` where it never took part.
+pub(crate) fn index_position(local: &StoreConnection, kind: ObjectKind) -> Result<Option<i64>> {
+    position(local, kind.as_str())
 }
 
 /// Makes sure that an index of an epoch still has all rows, in the transaction that writes its state. Errors:

@@ -309,6 +309,11 @@ pub(super) const MEMBER_ADDRESSES_DDL: &str = "
 CREATE TABLE querent_member_address (member VARCHAR PRIMARY KEY, address VARCHAR, alive_at BIGINT NOT NULL);
 ";
 
+/// The schema index that servers which share a catalog have in common: the list of its files, and how far it is.
+pub(super) const PUBLISHED_INDEX_DDL: &str = "
+CREATE TABLE querent_published_index (kind VARCHAR PRIMARY KEY, list VARCHAR, held BIGINT NOT NULL, wanted BIGINT NOT NULL, unusable VARCHAR);
+";
+
 /// How many distinct values columns had, of how many rows, when a table was last analysed.
 pub(super) const DISTINCT_VALUES_DDL: &str = "
 CREATE TABLE querent_distinct_values (table_id BIGINT NOT NULL, column_id BIGINT NOT NULL, distinct_values BIGINT NOT NULL, row_count BIGINT NOT NULL, counted_at BIGINT NOT NULL, PRIMARY KEY (table_id, column_id)) WITHOUT ROWID;

@@ -12,8 +12,8 @@ use super::ddl::{
     COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DISTINCT_VALUES_DDL, DUCKLAKE_DDL,
     EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LEASES_DDL, LISTING_DDL,
     MEMBER_ADDRESSES_DDL, MEMBERS_DDL, META_DDL, OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL,
-    POSTGRES_DUCKLAKE_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL, VALUES_DDL,
-    VECTOR_INDEXES_DDL,
+    POSTGRES_DUCKLAKE_DDL, PUBLISHED_INDEX_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL,
+    VALUES_DDL, VECTOR_INDEXES_DDL,
 };
 use super::{CatalogPlace, DATA_FOLDER, change, column_names, lake_location, objects, relations};
 use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
@@ -36,7 +36,7 @@ struct Migration {
     fill: Option<fn(&StoreConnection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 18] = [
+const MIGRATIONS: [Migration; 19] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -80,6 +80,7 @@ const MIGRATIONS: [Migration; 18] = [
     Migration { version: 16, name: "servers that share the catalog", sql: &[MEMBERS_DDL], fill: None },
     Migration { version: 17, name: "work that one server does for all", sql: &[LEASES_DDL], fill: None },
     Migration { version: 18, name: "where other servers are reached", sql: &[MEMBER_ADDRESSES_DDL], fill: None },
+    Migration { version: 19, name: "the schema index of several servers", sql: &[PUBLISHED_INDEX_DDL], fill: None },
 ];
 
 /// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it

@@ -136,3 +136,8 @@ fn an_index_that_is_taken_for_whole_is_found_out() {
 fn a_log_that_waits_for_nobody_is_found_out() {
     assert!(is_found_out(&log(LogRules { waits_for_all: false, ..LogRules::default() })));
 }
+
+#[test]
+fn an_index_that_is_taken_for_a_better_one_is_found_out() {
+    assert!(is_found_out(&log(LogRules { takes_only_more: false, ..LogRules::default() })));
+}

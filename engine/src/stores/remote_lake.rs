@@ -214,6 +214,22 @@ impl RemoteLake {
         }
     }
 
+    /// Returns the store to write other files than those of tables to, below the prefix, which is this lake's.
+    pub(super) async fn claimed_store(&self) -> Result<Arc<dyn ObjectStore>> {
+        self.claim().await?;
+        Ok(Arc::clone(&self.stores()?.written))
+    }
+
+    /// Returns the store as it is, to read such files.
+    pub(super) fn bare_store(&self) -> Result<Arc<dyn ObjectStore>> {
+        Ok(Arc::clone(&self.stores()?.bare))
+    }
+
+    /// Names an error of the store, without what is secret.
+    pub(super) fn failure(&self, key: &StorePath, error: &ClientError) -> EngineError {
+        self.redacted(key, error).into()
+    }
+
     /// Makes sure that the prefix is this lake's and that the store keeps to conditions.
     async fn claim(&self) -> Result<()> {
         self.claimed.get_or_try_init(|| self.marked()).await.map(|&()| ())

@@ -8,17 +8,17 @@ use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, fro
 use querent_tests::models_dir;
 
 /// A quick embedder: strings with words in common are near each other.
-pub(super) struct Bag {
+pub(crate) struct Bag {
     model: EmbeddingModel,
     /// The number of tables' strings that were embedded.
-    pub(super) texts: AtomicUsize,
+    pub(crate) texts: AtomicUsize,
     /// Embeds that many and then fails.
     pub(super) breaks_after: AtomicUsize,
     pub(super) is_broken: AtomicBool,
 }
 
 impl Bag {
-    pub(super) fn new(dimension: usize) -> Arc<Self> {
+    pub(crate) fn new(dimension: usize) -> Arc<Self> {
         let model = EmbeddingModel { id: "bag of words".into(), dimension };
         Arc::new(Self {
             model,

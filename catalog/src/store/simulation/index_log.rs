@@ -1,5 +1,6 @@
-//! Servers that take the changes of a catalog into an index each. Promise: when nothing fails any more, each index
-//! holds what the catalog does, whatever was forgotten, cut off, lost in a power cut or half done before.
+//! Servers that take the changes of a catalog into an index each, and take the one that another published. Promise: when
+//! nothing fails any more, each index holds what the catalog does, whatever was forgotten, cut off, lost in a power cut or half
+//! done before.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use std::mem;
 
 use super::{SimulatedChance, SimulatedStory};
 use crate::error::Result as CatalogResult;
+use crate::index::{held_up_to, may_take};
 use crate::store::change_log::protocol::{ForgottenRows, LocalLog, LogMember, SharedLog, join, report};
 use crate::store::pending::{IndexState, ObjectKind, PendingObject};
 
@@ -29,11 +31,13 @@ pub(super) struct LogRules {
     pub(super) has_epochs: bool,
     /// Rows stay until every member has them.
     pub(super) waits_for_all: bool,
+    /// An index that was published is taken only where it holds what the server's own does.
+    pub(super) takes_only_more: bool,
 }
 
 impl Default for LogRules {
     fn default() -> Self {
-        Self { has_epochs: true, waits_for_all: true }
+        Self { has_epochs: true, waits_for_all: true, takes_only_more: true }
     }
 }
 
@@ -164,6 +168,21 @@ impl SimulatedFolder {
         }
     }
 
+    /// Up to which row its index holds all.
+    fn held(&self) -> i64 {
+        let rows = self.rows.borrow();
+        held_up_to(rows.position.unwrap_or(0), rows.pending.values().map(|row| row.sequence).min())
+    }
+
+    /// Records a dataset that holds all rows up to one.
+    fn take(&self, folder: String, held: i64) {
+        let version = self.versions(&folder);
+        self.commit(|rows| {
+            rows.index = Some(IndexState { folder, version, text_version: 1, model: None, is_embedded: false });
+            rows.pending.retain(|_, row| row.sequence > held);
+        });
+    }
+
     fn versions(&self, folder: &str) -> u64 {
         self.datasets.get(folder).map_or(0, |versions| versions.len() as u64)
     }
@@ -191,6 +210,12 @@ struct SimulatedIndexer {
     made_folders: u64,
 }
 
+/// The index that a server published.
+struct PublishedObjects {
+    held: i64,
+    objects: BTreeMap<i64, String>,
+}
+
 struct SimulatedIndexes<'s> {
     chance: SimulatedChance,
     rules: LogRules,
@@ -198,6 +223,7 @@ struct SimulatedIndexes<'s> {
     shared: SimulatedSharedRows,
     changes: i64,
     servers: Vec<SimulatedIndexer>,
+    published: Option<PublishedObjects>,
 }
 
 /// Runs servers for some hundred steps. Errors: the promise that was broken.
@@ -211,7 +237,7 @@ pub(super) fn simulate(mut chance: SimulatedChance, rules: LogRules, story: &mut
     };
     let servers = (0..2 + chance.index(2)).map(server).collect();
     let shared = SimulatedSharedRows { now: 1_000_000 * MINUTE, ..SimulatedSharedRows::default() };
-    let mut world = SimulatedIndexes { chance, rules, story, shared, changes: 0, servers };
+    let mut world = SimulatedIndexes { chance, rules, story, shared, changes: 0, servers, published: None };
     for _ in 0..STORMY {
         world.take_step().map_err(|error| format!("a step failed: {error}"))?;
     }
@@ -237,11 +263,13 @@ impl SimulatedIndexes<'_> {
                 false => Ok(()),
             };
         }
-        match self.chance.index(12) {
+        match self.chance.index(15) {
             0..=2 => self.change_table(),
             3..=5 => self.copy(server)?,
             6 => self.report(server)?,
             7 if self.chance.one_in(6) => self.crash(server),
+            8 => self.publish(server),
+            9 => self.take(server),
             _ => self.work_on_index(server),
         }
         Ok(())
@@ -325,6 +353,35 @@ impl SimulatedIndexes<'_> {
         // One that knows nothing tries again with its next report.
         self.transact_badly(|shared, servers| report(shared, &servers[server].folder, &servers[server].id))?;
         Ok(())
+    }
+
+    /// A server publishes its index; which one has the lease does not matter.
+    fn publish(&mut self, server: usize) {
+        let indexer = &self.servers[server];
+        let IndexTask::Open { epoch, folder } = &indexer.task else { return };
+        if *epoch != indexer.folder.rows.borrow().epoch {
+            return;
+        }
+        let objects = indexer.folder.datasets.get(folder).and_then(|versions| versions.last()).cloned();
+        let held = indexer.folder.held();
+        self.story.tell(|| format!("server {server} publishes {objects:?}, up to row {held}"));
+        self.published = objects.map(|objects| PublishedObjects { held, objects }).or(self.published.take());
+    }
+
+    /// A server takes what was published in place of its own index.
+    fn take(&mut self, server: usize) {
+        let Some(published) = &self.published else { return };
+        let indexer = &mut self.servers[server];
+        if self.rules.takes_only_more && !may_take(published.held, indexer.folder.held()) {
+            return;
+        }
+        self.story.tell(|| format!("server {server} takes what was published up to row {}", published.held));
+        indexer.made_folders += 1;
+        let folder = format!("objects-{}", indexer.made_folders);
+        indexer.folder.datasets.insert(folder.clone(), vec![published.objects.clone()]);
+        let epoch = indexer.folder.rows.borrow().epoch;
+        indexer.folder.take(folder.clone(), published.held);
+        indexer.task = IndexTask::Open { epoch, folder };
     }
 
     fn crash(&mut self, server: usize) {
