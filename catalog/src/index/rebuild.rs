@@ -11,7 +11,8 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::lance::{Check, IndexRow, IndexWriter};
-use super::{IndexPart, UpkeepTask, backfill};
+use super::view::IndexView;
+use super::{IndexPart, IndexPartState, UpkeepTask, backfill};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::store::pending::{self, IndexState, ObjectKind};
@@ -91,21 +92,32 @@ async fn install(
     is_current: bool,
     is_embedded: bool,
 ) -> Result<IndexWriter> {
-    let lacks_vectors = part.vectorizer.model().is_some() && !is_embedded;
-    let to_backfill = if lacks_vectors { writer.count_without_vector().await? } else { 0 };
+    let to_backfill = to_backfill(part, &writer, is_embedded).await?;
     let view = writer.view().await?;
-    {
-        let mut state = part.state.write();
-        state.set_view(Some(view));
-        state.is_current = is_current;
-        state.is_damaged = false;
-        state.checked_at = Some(Instant::now());
-        state.lacks_vectors = to_backfill > 0;
-        state.to_backfill = to_backfill as u64;
-        state.backfilled = 0;
-    }
+    part.state.write().serve(view, is_current, to_backfill);
     part.note_change();
     Ok(writer)
+}
+
+/// How many rows of a dataset get their vectors later.
+pub(super) async fn to_backfill(part: &IndexPart, writer: &IndexWriter, is_embedded: bool) -> Result<usize> {
+    match part.vectorizer.model() {
+        Some(_) if !is_embedded => writer.count_without_vector().await,
+        _ => Ok(0),
+    }
+}
+
+impl IndexPartState {
+    /// Makes searches use a dataset that was just opened.
+    pub(super) fn serve(&mut self, view: Arc<IndexView>, is_current: bool, to_backfill: usize) {
+        self.set_view(Some(view));
+        self.is_current = is_current;
+        self.is_damaged = false;
+        self.checked_at = Some(Instant::now());
+        self.lacks_vectors = to_backfill > 0;
+        self.to_backfill = to_backfill as u64;
+        self.backfilled = 0;
+    }
 }
 
 /// Builds a new dataset with every object of the catalog, without vectors unless the embedder is fast, and returns

@@ -236,8 +236,7 @@ async fn take(part: &Arc<IndexPart>, shared: &SharedIndex, epoch: i64, list: &st
         let detail = format!("version {} was published and {} is there", files.version, writer.version());
         return Err(CatalogError::Index(detail));
     }
-    let lacks_vectors = part.vectorizer.model().is_some() && !files.is_embedded;
-    let to_backfill = if lacks_vectors { writer.count_without_vector().await? } else { 0 };
+    let to_backfill = rebuild::to_backfill(part, &writer, files.is_embedded).await?;
     let view = writer.view().await?;
     let (kind, held) = (part.kind, files.held);
     let mut before = None;
@@ -259,13 +258,7 @@ async fn take(part: &Arc<IndexPart>, shared: &SharedIndex, epoch: i64, list: &st
         } else {
             Vec::new()
         };
-        state.set_view(Some(view));
-        state.is_current = is_current;
-        state.is_damaged = false;
-        state.checked_at = Some(Instant::now());
-        state.lacks_vectors = to_backfill > 0;
-        state.to_backfill = to_backfill as u64;
-        state.backfilled = 0;
+        state.serve(view, is_current, to_backfill);
         forgotten
     };
     off_runtime(move || drop(forgotten)).await;
