@@ -303,7 +303,7 @@ impl<'a> Binder<'a> {
             }
             "make_set" | "makeset" => {
                 let limit = arguments.next().or_else(|| old_limit(name));
-                self.collection_aggregate(Collection::Set, value, limit, filter, context)
+                self.collection_aggregate(Collection::Set, plain_key(value)?, limit, filter, context)
             }
             "make_bag" | "make_dictionary" => {
                 let limit = arguments.next().or_else(|| old_limit(name));

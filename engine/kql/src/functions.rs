@@ -196,6 +196,15 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.name)
 }
 
+/// Returns how a function is called, by the types of its arguments: `substring(string, long, [long])`.
+pub(crate) fn call_form(name: &str) -> Option<String> {
+    let parameters = match find(name) {
+        Some(entry) => entry.parameters,
+        None => find_multi_column(name)?.parameters,
+    };
+    Some(signature::call_form(name, parameters))
+}
+
 fn find(name: &str) -> Option<&'static FunctionEntry> {
     entries().find(|entry| entry.name == name)
 }

@@ -58,6 +58,8 @@ mod bind;
 mod bind_error;
 mod error;
 #[cfg(feature = "plan")]
+mod forms;
+#[cfg(feature = "plan")]
 mod functions;
 #[cfg(feature = "plan")]
 pub mod graph;

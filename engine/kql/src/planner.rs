@@ -15,6 +15,7 @@ use futures::StreamExt;
 use crate::asked_limits::{AskedLimits, limits_of};
 use crate::bind::{self, Answers, BindStop, BoundResult, GivenParameter, Need};
 use crate::bind_error::BindErrorCode;
+use crate::forms::with_form;
 use crate::host::KqlHost;
 use crate::literal_rows::is_over_literals;
 use crate::materialized::Materialized;
@@ -105,7 +106,10 @@ pub async fn plan_all<H: KqlHost>(
 }
 
 async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) -> Result<Vec<PlannedKql>, H::Error> {
-    let query = crate::parse(text).into_result().map_err(|errors| KqlError::from_syntax(text, &errors))?;
+    let query = crate::parse(text).into_result().map_err(|errors| {
+        let place = errors.first().map(|error| error.span).unwrap_or_default();
+        with_form(KqlError::from_syntax(text, &errors), text, place)
+    })?;
     let asked = limits_of(&query);
     if asked != AskedLimits::default() {
         host.keep_limits(&asked)?;
@@ -131,7 +135,10 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
                 }
                 return Ok(results.into_iter().map(planned).collect());
             }
-            Err(BindStop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),
+            Err(BindStop::Error(error)) => {
+                let place = error.span;
+                return Err(with_form(KqlError::from_bind(text, error), text, place).into());
+            }
             Err(BindStop::Plan(error)) => return Err(error.into()),
             Err(BindStop::Interrupted) => {
                 host.check_interrupt()?;

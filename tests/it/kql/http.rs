@@ -81,6 +81,15 @@ async fn errors_say_where_and_what_instead() {
     let instead = sent(&server, "stored_query_result('r')", &[]).await.json();
     let hint = instead["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("CREATE TABLE"), "{instead}");
+    for (kql, hint) in [
+        ("otel_logs | take", "it is written as in `T | take 10`"),
+        ("print substring('abc')", "it is written as in `substring(string, long, [long])`"),
+        ("print a = 1, b = 2 | project zzzzzz", "the columns here are `a`, `b`"),
+        ("zzzzzz | count", "`.show tables` lists the tables"),
+    ] {
+        let reply = sent(&server, kql, &[]).await;
+        assert_eq!(reply.json()["error"]["hint"], hint, "{kql}: {}", reply.text);
+    }
     let empty = sent(&server, " \n", &[]).await;
     assert_eq!((empty.status, &empty.json()["error"]["code"]), (400, &json!("empty_query")));
 }

@@ -63,7 +63,7 @@ const FLOORS: &[Floors] = &[
             &["parse", "query_error", "sketches", "values"],
             &["asked_limits"],
             &["functions", "graph", "host"],
-            &["aggregates", "bind", "plan"],
+            &["aggregates", "bind", "forms", "plan"],
             &["origin", "planner", "written"],
         ],
         exceptions: &[

@@ -207,7 +207,10 @@ impl<'a> Binder<'a> {
         let error = BindError::new(BindErrorCode::UnknownColumn, name.span, message);
         match nearest_name(&name.text, columns.iter().map(|column| column.name.as_str())) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
-            None => error,
+            None => match names_of(columns) {
+                Some(names) => error.with_hint(names),
+                None => error,
+            },
         }
     }
 
@@ -508,6 +511,21 @@ fn is_column(expr: &Expr, scope: &ExpressionScope<'_, '_>) -> bool {
     match &expr.kind {
         ExprKind::Name(name) => scope.column(&name.text).is_some(),
         _ => false,
+    }
+}
+
+/// Says what columns there are, some of them where they are many or long.
+fn names_of(columns: &[Column]) -> Option<String> {
+    const MOST: usize = 12;
+    const LONGEST: usize = 64;
+    let short = columns.iter().filter(|column| column.name.len() <= LONGEST);
+    let shown: Vec<String> = short.take(MOST).map(|column| format!("`{}`", column.name)).collect();
+    let more = columns.len() - shown.len();
+    match (shown.as_slice(), more) {
+        ([], _) => None,
+        ([only], 0) => Some(format!("the only column here is {only}")),
+        (_, 0) => Some(format!("the columns here are {}", shown.join(", "))),
+        _ => Some(format!("the columns here are {} and {more} more", shown.join(", "))),
     }
 }
 

@@ -14,7 +14,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{BindErrorCode, Binder, ExpressionScope, Result, Typed, Windows, constant_of, fail, invalid, null_of};
 use crate::ast::FunctionCall;
-use crate::plan::{field_column, field_of};
+use crate::plan::{field_column, field_of, plain_key};
 use crate::span::Span;
 use crate::types::KqlType;
 pub(crate) use sessions::{is_sessions_function, sessions_udwf};
@@ -150,6 +150,7 @@ impl<'a> Binder<'a> {
         let Some(term) = arguments.next() else {
             return invalid(span, format!("`{name}` takes a column"));
         };
+        let term = plain_key(term)?;
         let group = self.restarts(arguments.next(), span, windows)?;
         let shift = |function| WindowFunctionDefinition::WindowUDF(function);
         let before = self.window(

@@ -19,7 +19,7 @@ pub(super) fn is_in(arguments: &FunctionArguments, ignore_case: bool) -> Result<
     if constant { in_constants(arguments, ignore_case) } else { in_columns(arguments, ignore_case) }
 }
 
-/// A value as a set holds it. An integer and a real that are equal have one key.
+/// A value as a set holds it. An integer, a real and a decimal that are equal have one key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SetKey {
     Text(String),
@@ -39,8 +39,8 @@ impl SetKey {
 
 fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let mut keys = HashSet::new();
-    for list in arguments.all_dynamics(1)? {
-        collect(&list.get(0), ignore_case, &mut keys);
+    for (list, kql_type) in arguments.all_dynamics(1)?.iter().zip(listed_types(arguments)) {
+        collect(&list.get(0), *kql_type, ignore_case, &mut keys);
     }
     match arguments.kql_type(0) {
         KqlType::String | KqlType::Guid => strings_in(arguments, ignore_case, &keys),
@@ -59,19 +59,25 @@ fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<Arra
     }
 }
 
+/// The types of the values in the list.
+fn listed_types<'a>(arguments: &'a FunctionArguments) -> &'a [KqlType] {
+    arguments.types().get(1..).unwrap_or_default()
+}
+
 /// Strings in the list count as what they convert to.
 fn typed_in_constants(arguments: &FunctionArguments, ignore_case: bool, mut keys: HashSet<SetKey>) -> Result<ArrayRef> {
     let texts: Vec<&str> = keys.iter().filter_map(SetKey::as_text).collect();
+    let kql_type = arguments.kql_type(0);
     if !texts.is_empty() {
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
-        let kql_type = arguments.kql_type(0);
         let converted = conversion::convert(KqlType::String, &texts, kql_type)?;
         let converted = conversion::convert(kql_type, &converted, KqlType::Dynamic)?;
         let converted = converted.as_string::<i32>().iter().flatten();
-        keys.extend(converted.filter_map(|json| key(&values::parse_json(json), ignore_case)));
+        keys.extend(converted.filter_map(|json| typed_key(&values::parse_json(json), kql_type, ignore_case)));
     }
     let values = arguments.dynamics(0)?;
-    arguments.make_total(|row| key(&values.get(row), ignore_case).is_some_and(|key| keys.contains(&key)))
+    let key_of = |row| typed_key(&values.get(row), kql_type, ignore_case);
+    arguments.make_total(|row| key_of(row).is_some_and(|key| keys.contains(&key)))
 }
 
 fn strings_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<SetKey>) -> Result<ArrayRef> {
@@ -87,17 +93,41 @@ fn strings_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<S
 fn in_columns(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let value = arguments.dynamics(0)?;
     let lists = arguments.all_dynamics(1)?;
+    let is_text = matches!(arguments.kql_type(0), KqlType::String | KqlType::Guid);
     arguments.make_total(|row| {
         let mut keys = HashSet::new();
-        lists.iter().for_each(|list| collect(&list.get(row), ignore_case, &mut keys));
-        key(&value.get(row), ignore_case).is_some_and(|key| keys.contains(&key))
+        for (list, kql_type) in lists.iter().zip(listed_types(arguments)) {
+            // A text is compared with a decimal's.
+            let kql_type = if is_text { KqlType::String } else { *kql_type };
+            collect(&list.get(row), kql_type, ignore_case, &mut keys);
+        }
+        typed_key(&value.get(row), arguments.kql_type(0), ignore_case).is_some_and(|key| keys.contains(&key))
     })
 }
 
-fn collect(value: &Value, ignore_case: bool, keys: &mut HashSet<SetKey>) {
+fn collect(value: &Value, kql_type: KqlType, ignore_case: bool, keys: &mut HashSet<SetKey>) {
     match value {
         Value::Array(elements) => keys.extend(elements.iter().filter_map(|element| key(element, ignore_case))),
-        other => keys.extend(key(other, ignore_case)),
+        other => keys.extend(typed_key(other, kql_type, ignore_case)),
+    }
+}
+
+/// The key of a value of a type: a decimal is a text in JSON, and a number here.
+fn typed_key(value: &Value, kql_type: KqlType, ignore_case: bool) -> Option<SetKey> {
+    match value {
+        Value::String(text) if kql_type == KqlType::Decimal => Some(decimal_key(text)),
+        other => key(other, ignore_case),
+    }
+}
+
+/// The key of a decimal, which an integer or a real that is equal has; one that neither can be keeps all of its digits.
+fn decimal_key(text: &str) -> SetKey {
+    if let Ok(whole) = text.parse() {
+        return SetKey::Whole(whole);
+    }
+    match text.parse::<f64>() {
+        Ok(real) if real.to_string() == text => SetKey::Real(real.to_bits()),
+        _ => SetKey::Text(text.to_owned()),
     }
 }
 

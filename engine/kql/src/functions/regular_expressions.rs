@@ -38,8 +38,90 @@ pub(crate) fn compile_pattern(pattern: &str) -> std::result::Result<Regex, Strin
     if pattern.len() > MAX_PATTERN_TEXT {
         return Err(format!("a text of more than {MAX_PATTERN_TEXT} bytes is no pattern"));
     }
-    let compiled = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
-    compiled.map_err(|error| format!("not a regular expression: {error}"))
+    let compiled = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
+    let error = match compiled(pattern) {
+        Ok(regex) => return Ok(regex),
+        Err(error) => error,
+    };
+    // To Kusto a brace that repeats nothing is a character, as in `{"name":"(.*?)"`.
+    let literal = with_literal_braces(pattern).filter(|literal| literal != pattern);
+    match literal.and_then(|literal| compiled(&literal).ok()) {
+        Some(regex) => Ok(regex),
+        None => Err(format!("not a regular expression: {error}")),
+    }
+}
+
+/// Returns a pattern in which `{` stands for itself wherever it begins no repetition; `None` where a class does not end.
+fn with_literal_braces(pattern: &str) -> Option<String> {
+    let mut literal = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\\' => escape_length(rest),
+            '[' => class_length(rest)?,
+            '{' => match repetition_length(rest) {
+                Some(length) => length,
+                None => {
+                    literal.push('\\');
+                    1
+                }
+            },
+            other => other.len_utf8(),
+        };
+        let (taken, after) = rest.split_at(length);
+        literal.push_str(taken);
+        rest = after;
+    }
+    Some(literal)
+}
+
+/// The bytes of an escape, with what stands in braces behind it: `\d`, `\p{L}`, `\x{41}`.
+fn escape_length(text: &str) -> usize {
+    let mut chars = text.chars();
+    chars.next();
+    let Some(letter) = chars.next() else { return text.len() };
+    let length = 1 + letter.len_utf8();
+    match chars.as_str().strip_prefix('{').and_then(|inside| inside.find('}')) {
+        Some(end) if matches!(letter, 'p' | 'P' | 'x' | 'u' | 'U' | 'b') => length + end + 2,
+        _ => length,
+    }
+}
+
+/// The bytes of a class: `[^]a-z]`, `[[:alpha:]\]]`.
+fn class_length(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(first) = text.get(at..)?.chars().next() {
+        match first {
+            '\\' => {
+                at += escape_length(text.get(at..)?);
+                continue;
+            }
+            '[' => {
+                depth += 1;
+                at += 1;
+                at += usize::from(text.get(at..)?.starts_with('^'));
+                // As the first one, `]` is a member.
+                at += usize::from(text.get(at..)?.starts_with(']'));
+                continue;
+            }
+            ']' => depth -= 1,
+            _ => {}
+        }
+        at += first.len_utf8();
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The bytes of `{2}`, `{2,}` or `{2,5}`.
+fn repetition_length(text: &str) -> Option<usize> {
+    let (bounds, _) = text.strip_prefix('{')?.split_once('}')?;
+    let (least, most) = bounds.split_once(',').unwrap_or((bounds, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (!least.is_empty() && is_number(least) && is_number(most)).then_some(bounds.len() + 2)
 }
 
 /// `text matches regex pattern`.
@@ -277,6 +359,15 @@ fn regex_quote(arguments: &FunctionArguments) -> Result<ArrayRef> {
 #[cfg(test)]
 mod tests {
     use super::compile_pattern;
+
+    #[test]
+    fn a_brace_that_repeats_nothing_is_a_character() {
+        let matches = |pattern: &str, text: &str| compile_pattern(pattern).unwrap().is_match(text);
+        assert!(matches(r#"^\{"a":"([^"]+)"}$"#, r#"{"a":"x"}"#));
+        assert!(matches(r#"^{"a":"([^"{]+)"}$"#, r#"{"a":"x"}"#));
+        assert!(matches("^a{b}{2}$", "a{b}}") && matches("^[]{]{2}{$", "]{{") && matches(r"^\p{L}{2}{$", "éa{"));
+        assert!(compile_pattern("({").is_err() && compile_pattern("[{").is_err());
+    }
 
     #[test]
     fn patterns_are_bounded() {

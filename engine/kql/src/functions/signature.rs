@@ -90,6 +90,31 @@ pub(super) fn check_arguments(name: &str, parameters: &str, arguments: &[KqlType
     Ok(())
 }
 
+/// Returns how a function with parameters in this notation is called. Optional ones stand in brackets.
+pub(super) fn call_form(name: &str, parameters: &str) -> String {
+    let (required, optional) = parameters.split_once('?').unwrap_or((parameters, ""));
+    let is_letter = |char: &char| *char != '*';
+    let required = required.chars().filter(is_letter).map(|letter| type_word(letter).to_owned());
+    let optional = optional.chars().filter(is_letter).map(|letter| format!("[{}]", type_word(letter)));
+    let more = parameters.ends_with('*').then(|| "...".to_owned());
+    let arguments: Vec<String> = required.chain(optional).chain(more).collect();
+    format!("{name}({})", arguments.join(", "))
+}
+
+fn type_word(letter: char) -> &'static str {
+    match letter {
+        's' | 'w' => "string",
+        'n' => "number",
+        'i' => "long",
+        'b' => "bool",
+        't' => "datetime",
+        'd' => "timespan",
+        'g' => "guid",
+        'j' => "dynamic",
+        _ => "value",
+    }
+}
+
 fn wrong_count(name: &str, least: usize, most: Option<usize>, found: usize) -> String {
     let wanted = match most {
         Some(most) if most == least => format!("{least}"),

@@ -341,7 +341,10 @@ impl<'a> Binder<'a> {
         if let Some(groups) = &projected.groups {
             keys.extend(groups.keys.iter().filter(|key| !keys.contains(key)).cloned().collect::<Vec<_>>());
         }
-        let carried = self.carried_aggregates(&projected);
+        // What is carried may be among the columns.
+        let is_column = |field: &str| projected.columns.iter().any(|column| column.field == field);
+        let mut carried = self.carried_aggregates(&projected);
+        carried.retain(|kept| !matches!(kept, PlanExpr::Alias(alias) if is_column(&alias.name)));
         let plan = LogicalPlanBuilder::from(projected.plan).aggregate(keys, carried)?.build()?;
         Ok(Relation { groups: projected.groups, ..Relation::new(plan, projected.columns) })
     }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr};
 use datafusion::scalar::ScalarValue;
 
 use super::relation::Groups;
-use super::{Column, Relation, field_column};
+use super::{Column, Relation, field_column, field_of};
 use crate::ast::{Expansion, Expr, ExprKind, MvApply, MvExpand, Names, Operator, ParameterValue};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
@@ -175,10 +175,19 @@ impl<'a> Binder<'a> {
         let is_serialized = input.is_serialized;
         let (numbered, field) = self.with_row_numbers(input)?;
         let rows = numbered.order.clone();
-        let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
-        keys.push(field_column(&field));
-        let mut carried = outer.as_ref().map(|groups| groups.carried.clone()).unwrap_or_default();
-        carried.extend(outer_columns.iter().map(|column| column.field.clone()));
+        // No two rows have one number, within whatever group they are: what identifies that one is carried. DataFusion 54
+        // takes the number of a row around this one for a key of its elements, and would leave out this one beside it.
+        let keys = vec![field_column(&field)];
+        let mut carried: Vec<String> = Vec::with_capacity(outer_columns.len());
+        if let Some(groups) = &outer {
+            carried.extend(groups.keys.iter().filter_map(field_of).map(str::to_owned));
+            carried.extend(groups.carried.iter().cloned());
+        }
+        for column in &outer_columns {
+            if !carried.contains(&column.field) {
+                carried.push(column.field.clone());
+            }
+        }
         let grouped =
             Relation { groups: Some(Groups { keys, carried }), order: Vec::new(), is_serialized: true, ..numbered };
         let limit = apply.limit.as_ref();

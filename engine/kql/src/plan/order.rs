@@ -1,9 +1,9 @@
 //! Operators that order and limit rows: `sort`, `top`, `take`, `sample`.
 
-use datafusion::functions::math::{isnan, random};
+use datafusion::functions::math::{abs, isnan, random};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit, when};
 use datafusion::scalar::ScalarValue;
 
 use super::{Relation, field_column, field_of};
@@ -165,7 +165,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Adds the sort keys of a value to an order. NaN is beside the nulls, between them and the numbers, whatever the
-    /// direction.
+    /// direction; there is one NaN, and one zero.
     pub(super) fn push_sort_keys(
         &mut self,
         input: Relation,
@@ -174,13 +174,19 @@ impl<'a> Binder<'a> {
         nulls_first: bool,
         order: &mut Vec<SortExpr>,
     ) -> Result<Relation> {
-        let mut input = input;
-        if value.kql_type == KqlType::Real {
-            let (extended, field) = self.with_field(input, "nan", isnan().call(vec![value.expr.clone()]))?;
-            input = extended;
-            order.push(field_column(&field).sort(!nulls_first, nulls_first));
+        if value.kql_type != KqlType::Real {
+            order.push(value.expr.sort(ascending, nulls_first));
+            return Ok(input);
         }
-        order.push(value.expr.sort(ascending, nulls_first));
+        let (input, nan) = self.with_field(input, "nan", isnan().call(vec![value.expr.clone()]))?;
+        let is_nan = field_column(&nan);
+        order.push(is_nan.clone().sort(!nulls_first, nulls_first));
+        // The field is named, not computed again: where DataFusion 54 computes once what two columns of a projection share, it
+        // takes that for a key of the rows of an aggregation, and leaves out all that is ordered by after it.
+        let is_zero = abs().call(vec![value.expr.clone()]).eq(lit(0.0_f64));
+        let plain = when(is_nan, lit(0.0_f64)).when(is_zero, lit(0.0_f64)).otherwise(value.expr)?;
+        let (input, key) = self.with_field(input, "key", plain)?;
+        order.push(field_column(&key).sort(ascending, nulls_first));
         Ok(input)
     }
 

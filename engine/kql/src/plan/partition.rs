@@ -6,7 +6,7 @@ use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
 
 use super::relation::Groups;
-use super::{Column, Relation};
+use super::{Column, Relation, plain_key};
 use crate::ast::{Expr, ExprKind, Operator, OperatorKind, Partition, PartitionBody};
 use crate::bind::{
     BindErrorCode, Binder, Binding, Environment, ExpressionScope, Result, Typed, fail, invalid, null_of,
@@ -58,6 +58,7 @@ impl<'a> Binder<'a> {
         let outer = input.groups.clone();
         let key = self.scalar(&partition.by, &ExpressionScope::over_columns(environment, &input.columns))?;
         check_key(key.kql_type, partition.by.span)?;
+        let key = plain_key(key)?;
         let needs_own_query = |operator: &Operator| ignores_groups(&operator.kind) || takes_a_table(&operator.kind);
         if outer.is_none() && body.operators.iter().any(needs_own_query) {
             return self.piped_for_each(input, key, &body.operators, span, environment);

@@ -1,4 +1,5 @@
-//! Reals by which rows are grouped and joined: there is one zero and one NaN, where their bits would tell two apart.
+//! Reals by which rows are grouped, joined and put into partitions and sets: there is one zero and one NaN, where their bits
+//! would tell two apart.
 
 use datafusion::functions::math::{abs, isnan};
 use datafusion::logical_expr::{lit, when};
