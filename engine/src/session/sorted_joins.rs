@@ -114,7 +114,7 @@ impl Session {
                 Some(Err(error)) => EngineError::from(error),
                 None => return Ok(stream::empty().boxed()),
             };
-            if !matches!(error, EngineError::MemoryExceeded { .. }) {
+            if !is_of_pool(&error) {
                 return Err(DataFusionError::from(error));
             }
             drop(first);
@@ -148,6 +148,11 @@ impl Session {
         let plan = paced(&state, with_estimates(physical), interrupt)?;
         self.execute_physical(plan, memory)
     }
+}
+
+/// Whether it was a pool that had no room, and not the space for spilling or a row that is too large.
+fn is_of_pool(error: &EngineError) -> bool {
+    matches!(error, EngineError::MemoryExceeded { detail } if detail.contains("allocate"))
 }
 
 /// Waits until a query has given back what it reserved beyond `before`, for a while: its tasks end a moment after it has failed.
