@@ -110,7 +110,10 @@ impl Session {
         let (session, memory, interrupt) = (self.clone(), Arc::clone(memory), interrupt.clone());
         let rows = stream::once(async move {
             let error = match first.next().await {
-                Some(Ok(batch)) => return Ok(stream::once(async move { Ok(batch) }).chain(first).boxed()),
+                Some(Ok(batch)) => {
+                    let begun = stream::once(async move { Ok::<_, DataFusionError>(batch) });
+                    return Ok::<_, DataFusionError>(begun.chain(first).boxed());
+                }
                 Some(Err(error)) => EngineError::from(error),
                 None => return Ok(stream::empty().boxed()),
             };
