@@ -92,9 +92,9 @@ sql-oracles: ## random SQL against DuckDB's answers, and against itself asked in
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/sql_oracles.py --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
 
-policy-properties: ## a caller's answers against those over what it sees, of many random policies; CASES=100000
+policy-properties: ## a caller's answers against those over what it sees, of many random policies; CASES=100000 SEED=0
 	@$(setup) system
-	QUERENT_POLICY_CASES=$(or $(CASES),100000) cargo test --workspace --test it -- policies::property --nocapture
+	QUERENT_POLICY_CASES=$(or $(CASES),100000) QUERENT_POLICY_SEED=$(or $(SEED),0) cargo test --workspace --test it -- policies::property --nocapture
 
 kql-diff: ## write the page of Kusto's functions; needs the folder of KQL cases (QUERENT_KQL_CASES)
 	QUERENT_WRITE_KQL_DIFF=1 cargo test --workspace --lib -- tests::inventory

@@ -2,6 +2,7 @@
 
 mod charged;
 mod clock;
+mod gathered_side;
 mod growth;
 mod input_watch;
 mod interrupt;

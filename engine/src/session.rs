@@ -26,6 +26,7 @@ mod policies;
 mod rejects_table;
 mod returning;
 mod shown_plans;
+mod sorted_joins;
 mod sorted_rows;
 mod vector_indexes;
 mod worker_queries;

@@ -242,3 +242,24 @@ async fn a_running_query_is_seen_and_killed_by_its_owner_and_administrators() {
     let read_only = root.read_only();
     assert_eq!(crate::sql::rows(&read_only, "KILL 1").await.unwrap_err().code(), "not_allowed");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_a_batch_ends_with_its_query() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let root = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    let hasty = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
+    // A batch of these takes minutes.
+    let likeness = ["jaro_similarity", "jaro_winkler_similarity", "damerau_levenshtein"];
+    for function in likeness {
+        let long = format!(
+            "SELECT max({function}(repeat('a', 9000) || value, repeat('b', 9000))) FROM generate_series(1, 4000)"
+        );
+        let error = crate::sql::rows(&engine.session(Principal::local_admin(), hasty.clone()), &long).await.unwrap_err();
+        assert_eq!(error.code(), "wall_clock_exceeded", "{function}: {error}");
+    }
+    let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT max(%'";
+    wait_for("the queries have gone", async || {
+        crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(())
+    })
+    .await;
+}

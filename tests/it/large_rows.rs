@@ -121,3 +121,19 @@ async fn a_side_of_a_join_that_does_not_fit_is_read_again() {
                  generate_series(1, 30) c(z) WHERE x + y + z = 5";
     assert_eq!(rows(&session, query).await.unwrap(), [["6"]]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joins_whose_sides_do_not_fit_sort_them() {
+    let (_folder, engine) = engine().await;
+    let limits = Limits { memory_bytes: 96 << 20, ..Limits::default() };
+    let session = engine.session(Principal::local_admin(), limits);
+    // More than the limit on either side, whichever is built.
+    let wide = "(SELECT value AS k, repeat('x', 150) || value AS pad FROM generate_series(1, 800000) AS t(value))";
+    let query = format!("SELECT count(*), sum(a.k) FROM {wide} a JOIN {wide} b ON a.k = b.k WHERE a.pad <= b.pad");
+    assert_eq!(rows(&session, &query).await.unwrap(), [["800000", "320000400000"]]);
+    // What is inserted is computed again as well.
+    let join = format!("{wide} a LEFT JOIN {wide} b ON a.k = b.k + 1 AND a.pad > b.pad");
+    let create = format!("CREATE TABLE joined AS SELECT a.k FROM {join}");
+    rows(&session, &create).await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*), count(DISTINCT k) FROM joined").await.unwrap(), [["800000", "800000"]]);
+}

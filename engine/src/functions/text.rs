@@ -15,13 +15,16 @@ use regex::{Regex, RegexBuilder};
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use super::format::{Style, formatted, quoted_name};
-use crate::limits::InterruptWatch;
+use crate::limits::{InterruptWatch, QueryUsage};
 use crate::type_names::{postgresql_name, sql_name};
 
 /// The most bytes of a compiled pattern.
 const MAX_REGEX_BYTES: usize = 4 << 20;
 /// The longest texts whose similarity is computed: the time of it is the product of both.
 const MAX_SIMILAR: usize = 10_000;
+/// Before two texts are compared whose lengths have this product it is looked whether the query has to end: a batch of long ones takes
+/// minutes.
+const LONG_COMPARISON: usize = 100_000;
 
 /// Returns the functions of this file.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -427,8 +430,11 @@ fn pairs<T>(arrays: &[ArrayRef], rows: usize, mut of: impl FnMut(&str, &str) -> 
 }
 
 fn bounded(left: &str, right: &str) -> Result<()> {
-    match left.len().max(right.len()) > MAX_SIMILAR {
-        true => Err(invalid(format!("texts are compared by likeness up to {MAX_SIMILAR} bytes"))),
+    if left.len().max(right.len()) > MAX_SIMILAR {
+        return Err(invalid(format!("texts are compared by likeness up to {MAX_SIMILAR} bytes")));
+    }
+    match left.len() * right.len() >= LONG_COMPARISON {
+        true => QueryUsage::check_current(),
         false => Ok(()),
     }
 }

@@ -23,6 +23,7 @@ use datafusion::physical_plan::{ExecutionPlan, with_new_children_if_necessary};
 use datafusion_distributed::NetworkBoundaryExt;
 
 use super::clock::QueryClock;
+use super::gathered_side::with_gathered_side;
 use super::restartable::restartable;
 
 /// When a query has to end: once nobody waits for it any more, or once its time is over.
@@ -62,7 +63,7 @@ impl Interrupt {
         if !multiplies_rows(node.as_ref()) {
             return Ok(node);
         }
-        let watched = if is_here { self.with_checked_filter(node)? } else { node };
+        let watched = if is_here { with_gathered_side(self.with_checked_filter(node)?)? } else { node };
         Ok(Arc::new(CooperativeExec::new(watched)))
     }
 

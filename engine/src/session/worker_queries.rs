@@ -16,6 +16,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use querent_catalog::Role;
 
 use super::shown_plans::batch_with_names_of_files;
+use super::sorted_joins::HashedJoins;
 use super::{Session, paced};
 use crate::analyzed_plan::with_estimates;
 use crate::distributed::{Placement, TaskHeaders, WorkerPlan, ready_to_send};
@@ -32,11 +33,13 @@ pub(super) struct ExecutablePlan {
     workers: Option<Box<(SessionConfig, LogicalPlan)>>,
     /// Whether its rows are a plan of which the caller reads the names of files, and not where they lie, after workers made it.
     names_files_only: bool,
+    /// What it was made of where its joins may need more memory than there is, on one node.
+    joins: Option<Box<HashedJoins>>,
 }
 
 impl ExecutablePlan {
     pub(super) fn on_one_node(plan: Arc<dyn ExecutionPlan>) -> Self {
-        Self { plan, workers: None, names_files_only: false }
+        Self { plan, workers: None, names_files_only: false, joins: None }
     }
 
     /// Whether it reads one table, here, which is known to have few rows.
@@ -64,6 +67,18 @@ fn reads_few_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
+/// Returns a plan that runs here, with the interrupt in it.
+fn on_this_node(
+    state: &SessionState,
+    optimized: &LogicalPlan,
+    physical: Arc<dyn ExecutionPlan>,
+    interrupt: &Interrupt,
+) -> Result<ExecutablePlan> {
+    let joins = HashedJoins::of_plan(&physical, optimized);
+    let plan = paced(state, with_estimates(physical), interrupt)?;
+    Ok(ExecutablePlan { joins, ..ExecutablePlan::on_one_node(plan) })
+}
+
 impl Session {
     /// Returns the plan of a query that is given to workers where it reads enough, with the interrupt in it.
     pub(super) async fn placed(
@@ -74,12 +89,12 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<ExecutablePlan> {
         let Some(cluster) = &self.engine.runtime().cluster else {
-            return Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?));
+            return on_this_node(state, optimized, physical, interrupt);
         };
         match Box::pin(cluster.place(state, optimized, &physical)).await? {
             Placement::OneNode(reason) | Placement::NoWorker(reason) => {
                 tracing::debug!(reason, "a query runs on one node");
-                Ok(ExecutablePlan::on_one_node(paced(state, with_estimates(physical), interrupt)?))
+                on_this_node(state, optimized, physical, interrupt)
             }
             Placement::Workers(worker_plan) => {
                 for worker in cluster.known_workers() {
@@ -89,7 +104,7 @@ impl Session {
                 let WorkerPlan { plan, .. } = worker_plan;
                 let plan = ready_to_send(paced(state, plan, interrupt)?)?;
                 let workers = Some(Box::new((config, optimized.clone())));
-                Ok(ExecutablePlan { plan, workers, names_files_only: false })
+                Ok(ExecutablePlan { plan, workers, names_files_only: false, joins: None })
             }
         }
     }
@@ -105,7 +120,12 @@ impl Session {
         memory: &Arc<dyn MemoryPool>,
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
-        let Some(workers) = ready.workers else { return self.execute_physical(ready.plan, memory) };
+        let Some(workers) = ready.workers else {
+            return match ready.joins {
+                Some(joins) => self.execute_joins(ready.plan, joins, memory, interrupt),
+                None => self.execute_physical(ready.plan, memory),
+            };
+        };
         let names_files_only = ready.names_files_only;
         let (config, optimized) = *workers;
         let runtime = self.engine.runtime();
@@ -170,7 +190,10 @@ impl Session {
     /// changed.
     pub(super) fn with_shown_files(&self, mut ready: ExecutablePlan) -> Result<ExecutablePlan> {
         match ready.workers {
-            None => ready.plan = self.with_names_of_files(ready.plan)?,
+            None => {
+                ready.plan = self.with_names_of_files(ready.plan)?;
+                ready.joins = None;
+            }
             Some(_) => ready.names_files_only = self.principal.role() != Role::Admin,
         }
         Ok(ready)

@@ -1,6 +1,7 @@
 //! Calls within calls, of which DataFusion's planner does twice the work at each level: it asks twice for the type of what a call by
 //! another of a function's names is, which it gives that name as an alias, and the text of the one has that of the other twice; it
-//! asks for the type of a lambda's body twice, and plans the arguments of a map twice.
+//! asks for the type of a lambda's body twice, and plans the arguments of a map twice. Of a CASE it asks for the type and for whether it
+//! may be null, one after the other, and each asks a call within the CASE for both.
 
 use std::ops::ControlFlow;
 
@@ -15,11 +16,13 @@ use crate::error::{EngineError, Result};
 const MAX_ALIASED_CALLS: usize = 3;
 /// The most lambdas and maps within each other.
 const MAX_NESTED_LAMBDAS: usize = 10;
+/// The most CASEs within each other that have calls between them. Those without, such as one that is the ELSE of another, do not count.
+const MAX_CALLS_IN_CASES: usize = 12;
 
 /// Calls functions by their own names around calls by others. A call becomes the same wherever it is written, since only what is
 /// within it counts: GROUP BY finds it in a select list. Errors: `sql_plan_error` where lambdas nest too deeply.
 pub(super) fn bound_nested_calls<S: ContextProvider>(scope: &S, statement: &mut Statement) -> Result<()> {
-    try_visit_statement(statement, &mut NestedCalls { scope, aliased: Vec::new(), lambdas: 0 })
+    try_visit_statement(statement, &mut NestedCalls { scope, aliased: Vec::new(), lambdas: 0, around: Vec::new() })
 }
 
 struct NestedCalls<'a, S> {
@@ -28,6 +31,17 @@ struct NestedCalls<'a, S> {
     aliased: Vec<usize>,
     /// How many lambdas and maps are around.
     lambdas: usize,
+    /// What is said of each of the calls and CASEs that are around.
+    around: Vec<CasesAround>,
+}
+
+/// The CASEs around a place.
+#[derive(Clone, Copy, Default)]
+struct CasesAround {
+    /// How many of them have a call within.
+    with_calls: usize,
+    /// Whether the innermost of all calls and CASEs is a CASE.
+    is_in_case: bool,
 }
 
 impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
@@ -36,6 +50,16 @@ impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         if let Expr::Function(_) = expr {
             self.aliased.push(0);
+        }
+        if let Expr::Function(_) | Expr::Case { .. } = expr {
+            let mut around = self.around.last().copied().unwrap_or_default();
+            let is_case = matches!(expr, Expr::Case { .. });
+            around.with_calls += usize::from(around.is_in_case && !is_case);
+            around.is_in_case = is_case;
+            if around.with_calls > MAX_CALLS_IN_CASES {
+                return ControlFlow::Break(EngineError::too_deep());
+            }
+            self.around.push(around);
         }
         if is_lambda_or_map(expr) {
             self.lambdas += 1;
@@ -49,6 +73,9 @@ impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
         if is_lambda_or_map(expr) {
             self.lambdas -= 1;
+        }
+        if let Expr::Function(_) | Expr::Case { .. } = expr {
+            self.around.pop();
         }
         if let Expr::Function(function) = expr {
             let mut aliased = self.aliased.pop().unwrap_or_default();

@@ -3,7 +3,7 @@
 //! said, and files' statistics may spare the second, so an error of one side alone must be one of what the caller sees;
 //! rows are compared with the administrator's as well.
 //!
-//! `QUERENT_POLICY_CASES` says how many; a failing one names its seed.
+//! `QUERENT_POLICY_CASES` says how many, `QUERENT_POLICY_SEED` the first seed; a failing one names its own.
 
 use querent_engine::Session;
 use querent_tests::RandomNumbers;
@@ -125,7 +125,7 @@ fn statement(numbers: &mut RandomNumbers) -> (String, Option<String>) {
     }
     let joined = numbers.one(&[" AND ", " OR "]);
     let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(joined)) };
-    let sql = match numbers.below(24) {
+    let sql = match numbers.below(40) {
         0 => format!("SELECT count(*), min(t.id), max(t.id), sum(t.a) FROM {{t}} t{filter}"),
         1 => format!("SELECT * FROM {{t}} t{filter}"),
         2 => format!("SELECT t.b, count(*), avg(t.id) FROM {{t}} t{filter} GROUP BY t.b"),
@@ -160,6 +160,41 @@ fn statement(numbers: &mut RandomNumbers) -> (String, Option<String>) {
         }
         21 => format!("SELECT concat(t.b, t.s, '-'), t.id + coalesce(t.a, {n}) FROM {{t}} t{filter}"),
         22 => format!("SELECT t.id FROM {{t}} t{filter} ORDER BY t.id DESC LIMIT 5 OFFSET {}", n % 11),
+        23 => format!(
+            "SELECT t.id, l.m FROM {{t}} t, LATERAL (SELECT max(u.k) AS m FROM {{u}} u WHERE u.t_id = t.id AND u.k < {n}) l{filter}"
+        ),
+        24 => format!(
+            "WITH RECURSIVE w AS (SELECT t.id FROM {{t}} t WHERE t.id < {n} UNION SELECT t.id FROM {{t}} t JOIN w ON t.id = w.id + 1) \
+             SELECT count(*), max(w.id) FROM w"
+        ),
+        25 => format!(
+            "WITH RECURSIVE r AS (SELECT min(t.id) AS n FROM {{t}} t{filter} UNION ALL SELECT r.n + 1 FROM r WHERE r.n < {n}) \
+             SELECT count(*), sum(r.n) FROM r"
+        ),
+        26 => format!("SELECT t.b, t.a, count(*), max(t.id) FROM {{t}} t{filter} GROUP BY GROUPING SETS ((t.b), (t.a), ())"),
+        27 => format!(
+            "SELECT t.id, t.a FROM {{t}} t{filter} QUALIFY rank() OVER (PARTITION BY t.b ORDER BY t.id DESC) <= {}",
+            1 + n % 4
+        ),
+        28 => format!("SELECT t.id FROM {{t}} t WHERE t.id > ALL (SELECT u.k FROM {{u}} u WHERE u.k < {n})"),
+        29 => format!("SELECT b, count(*), sum(t.id) FROM {{t}} t JOIN {{u}} u USING (b){filter} GROUP BY b"),
+        30 => format!("SELECT * EXCLUDE (b) FROM {{t}} t{filter}"),
+        31 => format!("SELECT to_json(t) FROM {{t}} t{filter}"),
+        32 => "WITH w AS (SELECT t.id, t.a FROM {t} t) SELECT * FROM w UNPIVOT (v FOR name IN (id, a))".to_owned(),
+        33 => format!(
+            "WITH w AS (SELECT t.id, t.b FROM {{t}} t{filter}) SELECT * FROM w PIVOT (count(id) FOR b IN ('x', 'y'))"
+        ),
+        34 => format!("SELECT t.id FROM {{t}} t{filter} INTERSECT ALL SELECT u.t_id FROM {{u}} u"),
+        35 => format!("SELECT unnest([t.id, t.a, {n}]) AS v, t.b FROM {{t}} t{filter}"),
+        36 => format!("SELECT list_sort(array_agg(t.s)), max(t.b) FROM {{t}} t{filter}"),
+        37 => format!(
+            "SELECT t.id, sum(t.id) OVER (ORDER BY t.id RANGE BETWEEN {} PRECEDING AND CURRENT ROW) FROM {{t}} t{filter}",
+            n % 9
+        ),
+        38 => format!(
+            "SELECT t.id, EXISTS (SELECT 1 FROM {{u}} u WHERE u.t_id = t.id AND u.k > {n}) AS e, \
+             t.id IN (SELECT u.k FROM {{u}} u) AS i FROM {{t}} t{filter}"
+        ),
         _ => format!("SELECT CASE WHEN t.id > {n} THEN 1 / (t.id - {n}) ELSE 0 END, t.id FROM {{t}} t{filter}"),
     };
     (sql, may_fail)
@@ -175,7 +210,7 @@ fn kql_query(numbers: &mut RandomNumbers) -> String {
         3 => format!(" | where s has '{}' and id != {n}", n % 11),
         _ => format!(" | where toint(s) > {} ", n % 11),
     };
-    match numbers.below(8) {
+    match numbers.below(16) {
         0 => format!("{{t}}{filter} | count"),
         1 => format!("{{t}}{filter} | summarize n = count(), m = max(id), d = dcount(a) by b"),
         2 => format!("{{t}}{filter} | project id, s | top {} by id asc", 1 + n % 9),
@@ -187,6 +222,22 @@ fn kql_query(numbers: &mut RandomNumbers) -> String {
         6 => format!(
             "union (print id = tolong({n})), ({{t}}{filter} | project id), ({{u}} | project id = k) | summarize sum(id)"
         ),
+        7 => format!("{{t}}{filter} | extend l = pack_array(id, a) | mv-expand l to typeof(long) | summarize sum(l) by b"),
+        8 => format!("{{t}}{filter} | summarize by id, a | order by id asc, a asc | extend p = prev(id) | summarize sum(p), count()"),
+        9 => format!(
+            "{{t}}{filter} | lookup kind=leftouter ({{u}} | summarize k = max(k) by id = t_id) on id | summarize count(), sum(k)"
+        ),
+        10 => format!(
+            "{{u}} | make-graph t_id --> k | graph-match (x)-[e]->(y) where e.k < {n} project f = e.t_id, g = e.k \
+             | summarize count(), sum(f), max(g)"
+        ),
+        11 => format!("{{t}}{filter} | summarize s = array_sort_asc(make_set(s)), l = countif(id > {n}) by b"),
+        12 => format!(
+            "let w = materialize({{t}}{filter} | project id, a); \
+             w | join kind=leftouter (w | summarize n = count() by a) on a | summarize sum(n), count()"
+        ),
+        13 => format!("{{t}}{filter} | where * has 'x' | summarize count(), max(id)"),
+        14 => format!("{{t}}{filter} | evaluate pivot(b, count(), a)"),
         _ => format!("{{t}}{filter} | where id in (({{u}} | project t_id)) | summarize arg_max(id, s) by b"),
     }
 }
@@ -214,12 +265,13 @@ async fn answer(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, &'stat
 #[tokio::test(flavor = "multi_thread")]
 async fn a_callers_answers_are_those_over_what_it_sees() {
     let cases = std::env::var("QUERENT_POLICY_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let first = std::env::var("QUERENT_POLICY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0_usize);
     let (_folder, engine) = engine().await;
     let root = admin(&engine);
     run(&root, &SETUP).await;
     let anna = caller(&engine, "anna", &["reader"], Some("x"));
     let (mut answered, mut failed) = (0, 0);
-    for policy in 0..cases.div_ceil(CASES_A_POLICY) {
+    for policy in first..first + cases.div_ceil(CASES_A_POLICY) {
         let mut numbers = RandomNumbers::new(policy as u64);
         for statement in tables(&mut numbers) {
             run(&root, &[&statement]).await;
