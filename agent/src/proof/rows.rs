@@ -506,7 +506,8 @@ fn says_quarter(text: &str, quarter: u32) -> bool {
 
 /// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
 fn other_number(name: &str) -> Vec<String> {
-    let is_word = name.chars().count() > 2 && name.chars().all(char::is_alphabetic) && !name.ends_with("ss");
+    let is_letter = |c: char| c.is_alphabetic() || c == ' ';
+    let is_word = name.chars().count() > 2 && name.chars().all(is_letter) && !name.ends_with("ss");
     match (is_word, name.strip_suffix('s')) {
         (false, _) => Vec::new(),
         (true, Some(one)) => vec![one.to_owned()],
