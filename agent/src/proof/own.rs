@@ -118,7 +118,8 @@ impl Prover {
             }
         }
         // What the asker said comes before counts and sums, which are equal by chance more often.
-        if !self.is_said_as_found(token, place) && self.is_in_question(token) {
+        if !self.is_said_as_found(token, place) && (self.is_in_question(token) || self.asks_in_currency(token, clause))
+        {
             return ProofOrigin::Question;
         }
         if let TextTokenKind::Number(number) = &token.kind {
@@ -423,6 +424,17 @@ impl Prover {
     /// Returns what proves what the question or the query says.
     fn said_origin(&self, token: &TextToken) -> Option<ProofOrigin> {
         if self.is_in_question(token) { Some(ProofOrigin::Question) } else { self.of_query(token) }
+    }
+
+    /// Whether the question says a number of coins in their currency: the 32 cents of 0.32.
+    fn asks_in_currency(&self, token: &TextToken, clause: &str) -> bool {
+        let TextTokenKind::Number(number) = &token.kind else { return false };
+        let is_coin = unit_beside(token, clause).is_some_and(MeasureUnit::is_coin);
+        let is_same = |known: &TextToken| match &known.kind {
+            TextTokenKind::Number(said) => (100.0 * said.value - number.value).abs() <= number.tolerance * 1e-6,
+            _ => false,
+        };
+        is_coin && self.question.iter().any(is_same)
     }
 
     fn is_in_question(&self, token: &TextToken) -> bool {

@@ -137,6 +137,11 @@ impl MeasureUnit {
         self.dimension == other.dimension
     }
 
+    /// Whether it is a hundredth of a currency.
+    pub(super) fn is_coin(self) -> bool {
+        self == CENT
+    }
+
     /// Whether it is larger than another one of its kind.
     pub(super) fn is_above(self, other: Self) -> bool {
         self.size > other.size
