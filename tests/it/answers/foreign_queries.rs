@@ -303,6 +303,9 @@ async fn functions_of_other_systems() {
             ),
             ("SELECT percentile_approx(vote_id, 0.5) AS m FROM votes", json!([{"m": 2}])),
             ("SELECT collect_list(contestant) FILTER (WHERE state = 'NY') AS c FROM votes", json!([{"c": ["Ann"]}])),
+            // SQLite, MySQL and Oracle: of a query that runs here as well.
+            ("SELECT SUBSTR(contestant, -2) AS c FROM voter_1.votes WHERE vote_id = 2", json!([{"c": "ob"}])),
+            ("SELECT SUBSTR(contestant, -3, 2) AS c FROM voter_1.votes WHERE vote_id = 2", json!([{"c": "Bo"}])),
             // SQLite.
             ("SELECT contestant FROM votes WHERE state IS NOT 'CA'", json!([{"contestant": "Ann"}])),
         ],
