@@ -271,16 +271,21 @@ impl Prover {
             ProofOrigin::RowCount { .. } | ProofOrigin::Question | ProofOrigin::Query { .. } => Vec::new(),
             ProofOrigin::Conversation | ProofOrigin::Unproven => return None,
         };
+        let factor = other.factor_to(unit);
+        let allowed = number.tolerance + said.tolerance * factor;
+        let is_so = |value: f64| (value - number.value).abs() <= allowed;
+        let value = other.convert(said.value, unit);
+        if is_so(value) {
+            let expression = other.conversion(said.value, unit);
+            return Some(ProofOrigin::Expression { expression, value, cells });
+        }
         // A difference of temperatures has no zero.
         let is_difference = !other.shares_zero(unit) && AnnouncedOperation::in_text(place.sentence).difference;
-        let (expression, value) = match is_difference {
-            true => {
-                (format!("1.0e0 * {:?} * {:?}", said.value, other.factor_to(unit)), said.value * other.factor_to(unit))
-            }
-            false => (other.conversion(said.value, unit), other.convert(said.value, unit)),
-        };
-        let allowed = number.tolerance + said.tolerance * other.factor_to(unit);
-        ((value - number.value).abs() <= allowed).then_some(ProofOrigin::Expression { expression, value, cells })
+        (is_difference && is_so(said.value * factor)).then(|| ProofOrigin::Expression {
+            expression: format!("1.0e0 * {:?} * {factor:?}", said.value),
+            value: said.value * factor,
+            cells,
+        })
     }
 
     /// Returns what proves one of the two numbers of `between 40 and 50`.

@@ -3,7 +3,7 @@
 use super::bounds::{NumberBound, bound_before};
 use super::foreign_numbers::{added_part, without_added_part};
 use super::numbers::scale_of;
-use super::tokens::{TextToken, TextTokenKind, WrittenNumber, last_words};
+use super::tokens::{TextToken, TextTokenKind, WrittenNumber, last_words, says};
 use super::units::is_unit_called;
 
 /// Parts of a whole, in the singular, each with how many make it.
@@ -26,6 +26,21 @@ const WHOLES: [&str; 12] =
     ["all", "the", "our", "its", "their", "them", "these", "those", "every", "it", "us", "everything"];
 /// Words behind `half of the` that are times, which it divides.
 const TIMES: [&str; 8] = ["year", "month", "week", "day", "season", "time", "game", "match"];
+/// Words by which a half of something is beyond a value.
+const BOUNDS: [&str; 12] = [
+    "or less",
+    "or more",
+    "or fewer",
+    "or longer",
+    "at least",
+    "at most",
+    "under",
+    "over",
+    "below",
+    "above",
+    "less than",
+    "more than",
+];
 /// How far a part rounds, of itself.
 const PART_TOLERANCE: f64 = 0.1;
 /// The parts that people say, in percent: nobody calls 75 % four fifths.
@@ -84,11 +99,14 @@ fn is_half_of_whole(text: &str, start: usize, end: usize) -> bool {
     let is_other_half = ["first", "second", "other", "latter", "last"].contains(&last.as_str());
     let is_bound = bound_before(text, start).is_some_and(NumberBound::is_strict);
     let begins = before.is_empty() || before.ends_with([',', ';', '.', ':', '—']);
+    // `Half of the trips took 45 minutes or less` speaks of the median.
+    let is_median = says(&text[end..], &BOUNDS);
+    let is_number = third.starts_with(|c: char| c.is_ascii_digit()) || second.starts_with(|c: char| c.is_ascii_digit());
     let is_of = first == "of" && WHOLES.contains(&second.as_str()) && !TIMES.contains(&third.as_str());
     // `Fell by half`, but `by half an hour`.
     let is_by = (last == "by" || last_words(before, 2) == "by a") && !["a", "an", "past"].contains(&first.as_str());
     let is_begin = begins && WHOLES.contains(&first.as_str()) && !TIMES.contains(&second.as_str());
-    (is_of || is_begin || is_by) && !is_other_half && !is_bound
+    (is_of || is_begin || is_by) && !is_other_half && !is_bound && !is_median && !is_number
 }
 
 /// Returns the number that `half an hour`, `half a point` or `half a million` is, and where its words end; of `a full point` that

@@ -117,8 +117,10 @@ const PHRASES: &[(char, f64, &str)] = &[
 const DEGREES: [&str; 12] =
     ["°", "º", "˚", "degrees", "degree", "deg", "grad", "degrés", "degré", "grados", "graus", "graden"];
 /// Parts of the names of columns of temperatures.
-const OF_TEMPERATURE: [&str; 12] =
-    ["low", "high", "min", "max", "avg", "mean", "air", "water", "soil", "indoor", "outdoor", "body"];
+const OF_TEMPERATURE: [&str; 15] = [
+    "low", "high", "min", "max", "avg", "mean", "air", "water", "soil", "indoor", "outdoor", "body", "tmax", "tmin",
+    "tavg",
+];
 /// Parts of the names of columns of prices.
 const PRICES: [&str; 9] = ["price", "cost", "fee", "fare", "wage", "preis", "kosten", "prix", "precio"];
 /// Coins, a hundred of which make one of their currency.
