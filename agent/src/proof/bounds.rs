@@ -207,7 +207,7 @@ pub(super) fn widened(number: WrittenNumber, text: &str, start: usize) -> Writte
 }
 
 /// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
-fn denies(sentence: &str) -> bool {
+pub(super) fn denies(sentence: &str) -> bool {
     let bounds = ["no more than", "no less than", "no fewer than"];
     let plain = bounds.iter().fold(sentence.to_lowercase(), |plain, phrase| plain.replace(phrase, ""));
     says(&plain, &["none", "no", "never", "neither", "nobody"])

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::announced::AnnouncedOperation;
 use super::arithmetic::{WantedNumber, is_said_as_difference};
-use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, widened};
+use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
 use super::numbers::scale_of;
@@ -46,6 +46,7 @@ impl Prover {
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
         let is_factor = is_said_as_factor(token, clause);
+        let is_bound_of_rows = denies(sentence) || tokens::says(sentence, &["every", "each"]);
         for result in self.results.iter().rev() {
             let standing = out_of_origin(result, token, place)
                 .or_else(|| score_origin(result, token, place))
@@ -72,8 +73,11 @@ impl Prover {
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
                 // A percentage is no amount.
+                // `No ward had more than two` is no cell of another ward.
                 true => {
-                    token.is_exactly(value)
+                    !is_bound_of_rows
+                        && labelled.is_empty()
+                        && token.is_exactly(value)
                         && !(token.is_percent() && result.share_scale(*column) == ShareScale::Amount)
                 }
                 false => {
@@ -175,7 +179,7 @@ impl Prover {
             let is_of_rows = result.rows.len() > 1
                 && (result.labelled(clause).is_empty()
                     || is_of_all(clause, token.start)
-                    || result.names_every_row(sentence));
+                    || (result.names_every_row(sentence) && result.labelled(&clause[..token.start]).is_empty()));
             let is_below_rows = is_below_rows(place.sentence, place.offset + token.start, place.offset + token.end);
             let is_counted_there = !is_below_rows && is_of_counting_column(result, token, clause);
             if (is_of_rows || is_below_rows) && !is_counted_there && token.is_whole(result.row_count) {
@@ -485,7 +489,8 @@ fn is_said_as_factor(token: &TextToken, clause: &str) -> bool {
     let behind = clause[token.end..].trim_start_matches([' ', '-']);
     let Some(behind) = TIMES.iter().find_map(|words| behind.strip_prefix(words)) else { return false };
     let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    BEHIND.contains(&next) || next.starts_with(char::is_uppercase)
+    let is_owner = ["'s", "’s"].iter().any(|ending| behind[next.len()..].starts_with(ending));
+    BEHIND.contains(&next) || next.starts_with(char::is_uppercase) || is_owner
 }
 
 /// Whether a column says how many times as much one is as another.
