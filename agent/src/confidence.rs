@@ -86,6 +86,8 @@ pub(crate) struct ResultEvidence {
     checks: Vec<String>,
     /// Whether some checks took too long.
     are_checks_cut: bool,
+    /// Whether texts of a query that found nothing took too long to be looked for.
+    are_repairs_cut: bool,
     rows: u64,
     found_nothing: bool,
     is_truncated: bool,
@@ -119,6 +121,7 @@ impl ResultEvidence {
             repaired_others: count(changes.len() - repaired_names),
             checks: checks.iter().filter_map(|check| check["kind"].as_str().map(str::to_owned)).collect(),
             are_checks_cut: result["checks_cut"] == true,
+            are_repairs_cut: result["repairs_cut"] == true,
             rows: result["row_count"].as_u64().unwrap_or_default(),
             found_nothing,
             is_truncated: result["truncated"] == true,
@@ -263,6 +266,9 @@ impl AnswerEvidence {
         // What was not looked at speaks neither for an answer nor against it.
         if result.are_checks_cut {
             reasons.push("some checks took too long and were left out".to_owned());
+        }
+        if result.are_repairs_cut {
+            reasons.push("not every text of the query could be looked for in its column in time".to_owned());
         }
         if self.is_search_cut {
             reasons.push("whether the data has what is asked for could not be found out in time".to_owned());
@@ -424,11 +430,12 @@ mod tests {
 
     #[test]
     fn what_was_not_looked_at_in_time_is_said() {
-        let rows = json!({"rows": [{"n": 3}], "row_count": 1, "checks_cut": true});
+        let rows = json!({"rows": [{"n": 3}], "row_count": 1, "checks_cut": true, "repairs_cut": true});
         let cut = AnswerEvidence { is_search_cut: true, ..evidence(rows) }.confidence(None);
         assert_eq!(cut.level, ConfidenceLevel::Likely);
         let said = [
             "some checks took too long and were left out",
+            "not every text of the query could be looked for in its column in time",
             "whether the data has what is asked for could not be found out in time",
         ];
         assert_eq!(cut.reasons, said);

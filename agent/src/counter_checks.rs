@@ -181,6 +181,7 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.extend(scales::check(&checked, select).await);
         }
         let texts = ComparedTexts::read(session, at_hand, sql).await;
+        is_cut.fetch_or(texts.as_ref().is_some_and(ComparedTexts::is_cut), Ordering::Relaxed);
         for unknown in texts.iter().flat_map(ComparedTexts::unknown) {
             let near: Vec<String> = unknown.near.iter().map(|value| format!("'{value}'")).collect();
             let near = if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) };

@@ -14,15 +14,18 @@ mod contradictions;
 mod dates;
 mod derived;
 mod earlier;
+mod foreign_extremes;
 mod foreign_numbers;
 mod names;
 mod numbers;
 mod own;
+mod parts;
 mod ranks;
 mod rates;
 mod rows;
 mod specific;
 mod tokens;
+mod units;
 
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
@@ -32,7 +35,7 @@ use uuid::Uuid;
 
 use bounds::bound_before;
 use earlier::{EarlierConversation, refers_back};
-use names::{NamedRows, wrong_extreme};
+use names::{NamedRows, with_apposition, wrong_extreme};
 use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, label_columns, share_scale};
 pub(crate) use tokens::sentence_end;
@@ -251,10 +254,7 @@ impl Prover {
                 && !self.is_said_of(&cell, sentence)
                 && !self.is_other_kind(only, &cell, &value, clause)
             {
-                let text = match &value {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 corrections.push(NumberCorrection { start: offset + only.start, end: offset + only.end, text });
             }
         }
@@ -278,7 +278,7 @@ impl Prover {
         let TextTokenKind::Number(WrittenNumber { is_percent, value: written, .. }) = token.kind else { return false };
         let result = self.results.iter().find(|result| result.call_index == cell.call_index);
         let column = result.and_then(|result| result.columns.iter().position(|column| *column == cell.column));
-        let is_of = |(result, column): (&ProofRows, usize)| derived::is_in_other_unit(result, column, token, clause);
+        let is_of = |(result, column): (&ProofRows, usize)| units::is_in_other_unit(result, column, token, clause);
         let held = number_of(value);
         if result.zip(column).is_some_and(is_of) || (written > 0.0 && held.is_some_and(|held| held < 0.0)) {
             return true;
@@ -427,7 +427,7 @@ impl Prover {
         links.extend(names.into_iter().map(|(start, end, origin)| link(text, offset + start, offset + end, origin)));
         // A row that is said to be the most, and is not.
         if let Some(result) = self.latest_rows()
-            && let Some(row) = wrong_extreme(result, clause, place.sentence)
+            && let Some(row) = wrong_extreme(result, place)
         {
             let is_label = |link: &&mut ProofLink| match &link.origin {
                 ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
@@ -437,7 +437,8 @@ impl Prover {
             let is_linked = labels.peek().is_some();
             labels.for_each(|link| link.origin = ProofOrigin::Unproven);
             // `The cheapest month was November` of a column of days.
-            if let Some((start, end)) = result.label_place(row, clause).filter(|_| !is_linked) {
+            let said = with_apposition(result, place);
+            if let Some((start, end)) = result.label_place(row, said).filter(|_| !is_linked) {
                 links.push(link(text, offset + start, offset + end, ProofOrigin::Unproven));
             }
         }

@@ -32,7 +32,7 @@ use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
-    Statement, visit_expressions, visit_relations_mut,
+    Statement, UnaryOperator, visit_expressions, visit_relations_mut,
 };
 
 pub(crate) use grouping::selected_as;
@@ -247,9 +247,10 @@ fn self_comparisons(statement: &Statement) -> usize {
 }
 
 /// Whether a query runs here and says something else than it was written for: `format(day, 'yyyy-MM')` of T-SQL would write
-/// the text into the day.
+/// the text into the day, and `substr(name, -3)`, of which others take the end, is all of the name here.
 pub(crate) fn is_misread(sql: &str) -> bool {
-    if !sql.to_ascii_lowercase().contains("format") {
+    let lower = sql.to_ascii_lowercase();
+    if !["format", "substr"].iter().any(|name| lower.contains(name)) {
         return false;
     }
     let Some(parsed) = parse::parse_query(sql) else { return false };
@@ -262,6 +263,12 @@ pub(crate) fn is_misread(sql: &str) -> bool {
             if name.to_string().eq_ignore_ascii_case("format")
                 && matches!(list.args.as_slice(), [first, second]
                     if text(first).is_none() && text(second).is_some_and(|format| !format.contains('{'))) =>
+        {
+            ControlFlow::Break(())
+        }
+        Expr::Substring { substring_from: Some(from), .. }
+            if matches!(from.as_ref(), Expr::UnaryOp { op: UnaryOperator::Minus, expr }
+                if matches!(expr.as_ref(), Expr::Value(_))) =>
         {
             ControlFlow::Break(())
         }

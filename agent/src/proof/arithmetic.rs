@@ -36,7 +36,12 @@ impl<'a> WantedNumber<'a> {
     ) -> Self {
         let TokenPlace { clause, sentence, .. } = place;
         let is_between = is_said_as_difference(clause, token) && !result.labelled(&clause[token.end..]).is_empty();
-        let compared = if is_between { result.labelled(sentence) } else { Vec::new() };
+        let named = if is_between { result.labelled(sentence) } else { Vec::new() };
+        // `2.6 % less than in 2023` of two years.
+        let compared = match is_between && named.is_empty() && result.names_every_row(sentence) {
+            true => (0..result.rows.len()).collect(),
+            false => named,
+        };
         let column = result.column_behind(token, clause).filter(|_| compared.len() > 1);
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
         Self { number, rows, change, is_points, compared, column }
@@ -351,7 +356,8 @@ fn paired(
             let (l, r) = (&left.text, &right.text);
             let has_ratio = right.value != 0.0;
             // What has the share is named, where only one is.
-            let has_share = announced.share && has_ratio && wanted.is_named(left) && may_be_share;
+            let is_compared = wanted.compared.len() > 1;
+            let has_share = announced.share && has_ratio && (is_compared || wanted.is_named(left)) && may_be_share;
             let is_change = wanted.change.is_none_or(|rows| rows == (left.reference.row, right.reference.row));
             let grows = left.value >= right.value;
             let is_directed = match announced.direction {

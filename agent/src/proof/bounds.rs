@@ -4,6 +4,7 @@
 use super::numbers::scale_of;
 use super::ranks::measured_columns;
 use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
+use super::units::{MeasureUnit, unit_at, unit_beside};
 use super::{ProofOrigin, ProofRows, number_of};
 
 /// Rows that are counted.
@@ -206,7 +207,7 @@ pub(super) fn widened(number: WrittenNumber, text: &str, start: usize) -> Writte
 }
 
 /// Whether a sentence says that no row is beyond its bound. `No more than` is a bound itself.
-fn denies(sentence: &str) -> bool {
+pub(super) fn denies(sentence: &str) -> bool {
     let bounds = ["no more than", "no less than", "no fewer than"];
     let plain = bounds.iter().fold(sentence.to_lowercase(), |plain, phrase| plain.replace(phrase, ""));
     says(&plain, &["none", "no", "never", "neither", "nobody"])
@@ -258,6 +259,7 @@ const POSITIVE: &[&str] =
 struct BoundedNumber {
     bound: NumberBound,
     number: WrittenNumber,
+    unit: Option<MeasureUnit>,
 }
 
 /// Returns the bounds of a sentence, also `more than a million`.
@@ -265,17 +267,20 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
     let mut found: Vec<BoundedNumber> = tokens_in(sentence)
         .iter()
         .filter_map(|token| match token.kind {
-            TextTokenKind::Number(number) => Some((number, token.start)),
+            TextTokenKind::Number(number) => Some((number, token)),
             _ => None,
         })
-        .filter_map(|(number, start)| Some(BoundedNumber { bound: bound_before(sentence, start)?, number }))
+        .filter_map(|(number, token)| {
+            let bound = bound_before(sentence, token.start)?;
+            Some(BoundedNumber { bound, number, unit: unit_beside(token, sentence) })
+        })
         .collect();
     for article in [" a ", " one "] {
         for (at, _) in sentence.match_indices(article) {
             let word = sentence[at + article.len()..].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
             if let (Some(value), Some(bound)) = (scale_of(word), bound_before(sentence, at + 1)) {
                 let number = WrittenNumber { value, ..WrittenNumber::whole(0) };
-                found.push(BoundedNumber { bound, number });
+                found.push(BoundedNumber { bound, number, unit: None });
             }
         }
     }
@@ -283,17 +288,28 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
     let zero = WrittenNumber { tolerance: 0.0, ..WrittenNumber::whole(0) };
     for (bound, words) in [(NumberBound::Below, NEGATIVE), (NumberBound::Above, POSITIVE)] {
         if says(sentence, words) {
-            found.push(BoundedNumber { bound, number: zero });
+            found.push(BoundedNumber { bound, number: zero, unit: None });
         }
     }
     found
 }
 
-/// Returns what proves a bound of the rows that a sentence names, or of any row where it names none.
+/// Whether a sentence says something of the rows that it names alone: `only Wanderers have more than three`.
+fn are_alone(result: &ProofRows, named: &[usize], sentence: &str) -> bool {
+    const ONLY: [&str; 9] = ["only", "nur", "seul", "seule", "solo", "sólo", "apenas", "soltanto", "alleen"];
+    let places = named.iter().filter_map(|row| result.label_place(*row, sentence));
+    let first = places.map(|(start, _)| start).min();
+    let before = first.and_then(|start| sentence.get(..start)).map(|before| last_words(before, 1));
+    before.is_some_and(|word| ONLY.contains(&word.as_str()))
+}
+
+/// Returns what proves a bound of the rows that a sentence names, or of any row where it names none, in the unit that stands
+/// beside the number.
 pub(super) fn bound_origin(
     result: &ProofRows,
     bound: NumberBound,
     number: &WrittenNumber,
+    unit: Option<MeasureUnit>,
     named: &[usize],
     sentence: &str,
 ) -> Option<ProofOrigin> {
@@ -306,6 +322,10 @@ pub(super) fn bound_origin(
     };
     // What is said of all rows is proven by all of them.
     if named.is_empty() && (denies || is_of_every_row) && rows.len() < result.row_count {
+        return None;
+    }
+    let are_alone = !named.is_empty() && are_alone(result, named, sentence);
+    if are_alone && result.rows.len() < result.row_count {
         return None;
     }
     let is_of_rows = !named.is_empty() || denies || is_of_every_row || result.rows.len() < 2;
@@ -323,7 +343,12 @@ pub(super) fn bound_origin(
         if let Some(aggregate) = aggregate {
             return aggregate_origin(result, column, aggregate, bound, number);
         }
-        let (count, origin) = counted(result, column, &rows, bound, number)?;
+        let (count, origin) = counted(result, column, &rows, bound, number, unit)?;
+        if are_alone {
+            let all: Vec<usize> = (0..result.rows.len()).collect();
+            let (of_all, _) = counted(result, column, &all, bound, number, unit)?;
+            return (of_all == count && count == rows.len()).then_some(origin);
+        }
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
             (false, true) if !is_of_every_row => count > 0,
@@ -426,27 +451,36 @@ pub(super) fn count_origin(result: &ProofRows, number: &WrittenNumber, sentence:
     }
     bounds_in(sentence).iter().filter(|one| one.bound.is_strict()).find_map(|one| {
         columns_of(result, sentence).into_iter().find_map(|column| {
-            let (count, origin) = counted(result, column, &rows, one.bound, &one.number)?;
+            let (count, origin) = counted(result, column, &rows, one.bound, &one.number, one.unit)?;
             (count as f64 == number.value).then_some(origin)
         })
     })
 }
 
-/// Counts the rows of which a bound holds in a column. Returns `None` where the column has values of another order.
+/// Counts the rows of which a bound holds in a column. Returns `None` where the column has values of another order, or of
+/// another kind than the unit beside the number.
 fn counted(
     result: &ProofRows,
     column: usize,
     rows: &[usize],
     bound: NumberBound,
     number: &WrittenNumber,
+    unit: Option<MeasureUnit>,
 ) -> Option<(usize, ProofOrigin)> {
+    let units = unit.zip(unit_at(result, column));
+    if units.is_some_and(|(unit, of_column)| !unit.is_of_kind(of_column)) {
+        return None;
+    }
+    let in_unit = |value: f64| units.map_or(value, |(unit, of_column)| of_column.convert(value, unit));
     let factor = match (number.is_percent, result.share_scale(column)) {
         (true, ShareScale::Fraction) => 100.0,
         (true, ShareScale::Amount) => return None,
         _ => 1.0,
     };
-    let cells: Vec<(usize, f64)> =
-        rows.iter().filter_map(|row| Some((*row, number_of(result.rows.get(*row)?.get(column)?)? * factor))).collect();
+    let cells: Vec<(usize, f64)> = rows
+        .iter()
+        .filter_map(|row| Some((*row, in_unit(number_of(result.rows.get(*row)?.get(column)?)?) * factor)))
+        .collect();
     if !cells.iter().any(|(_, value)| is_near(*value, number.value)) {
         return None;
     }

@@ -230,7 +230,9 @@ fn group_count(
             None => said.iter().any(|day| value(row).is_some_and(|value| day.equals(value, ShareScale::Unknown))),
         };
         let rows: Vec<usize> = (0..result.rows.len()).filter(is_in_group).collect();
-        (rows.len() > 1 && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
+        // `Emma's only one`.
+        let is_only = named.is_some() && number.is_counted && number.value == 1.0;
+        ((rows.len() > 1 || is_only) && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
             expression: vec!["1"; rows.len()].join(" + "),
             value: number.value,
             cells: rows.iter().map(|row| result.cell(*row, column)).collect(),

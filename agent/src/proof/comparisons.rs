@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::bounds::widened;
 use super::claims::has_word;
-use super::derived::is_unit_called;
 use super::names::NamePlace;
 use super::number_of;
 use super::ranks::measured_columns;
@@ -13,6 +12,7 @@ use super::rows::ProofRows;
 use super::tokens::{
     ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, find_word, is_name, last_words, says, tokens_in,
 };
+use super::units::is_unit_called;
 
 /// Rows that are compared.
 const MAX_ROWS: usize = 200;
@@ -144,6 +144,31 @@ fn wrong_equal(result: &ProofRows, named: &[(usize, usize)], sentence: &str) -> 
 fn wrongly_without(result: &ProofRows, sentence: &str) -> Vec<usize> {
     const NONE: [&str; 8] = ["nobody", "no one", "none", "without a", "without any", "has no", "had no", "have no"];
     const OF_OTHERS: [&str; 9] = ["other", "others", "else", "than", "but", "except", "besides", "as", "unlike"];
+    // The same, where no number stands beside: `has not been sold at all`.
+    const NEVER: [&str; 22] = [
+        "never been",
+        "was never",
+        "were never",
+        "is never",
+        "are never",
+        "nie",
+        "gar nicht",
+        "überhaupt nicht",
+        "jamais",
+        "aucun",
+        "aucune",
+        "nunca",
+        "ningún",
+        "ninguna",
+        "ninguno",
+        "nessun",
+        "nessuna",
+        "nooit",
+        "geen enkele",
+        "nenhum",
+        "nenhuma",
+        "mai stato",
+    ];
     // What the query asks by need not be a column: `WHERE cancelled = 0`.
     let query = result.query_text.to_lowercase();
     let columns = measured_columns(result, "");
@@ -158,7 +183,11 @@ fn wrongly_without(result: &ProofRows, sentence: &str) -> Vec<usize> {
         })
     };
     let denied = clauses(sentence).into_iter().filter_map(|(clause, _)| {
-        if !says(clause, &NONE) || says(clause, &OF_OTHERS) {
+        let is_denied = says(clause, &["not", "never"]) || clause.contains("n't");
+        let is_never = says(clause, &NEVER) || (is_denied && says(clause, &["at all"]));
+        let has_number = || tokens_in(clause).iter().any(|token| matches!(token.kind, TextTokenKind::Number(_)));
+        let is_none = says(clause, &NONE) || (is_never && !has_number());
+        if !is_none || says(clause, &OF_OTHERS) {
             return None;
         }
         let [row] = *result.labelled(clause).as_slice() else { return None };

@@ -5,11 +5,11 @@
 use chrono::Datelike;
 use serde_json::Value;
 
-use super::derived::is_unit_called;
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
 use super::rows::ProofRows;
 use super::tokens::{TextToken, TextTokenKind, day_of, find_word, last_words, says, tokens_in};
+use super::units::is_unit_called;
 
 /// Rows that are compared.
 const MAX_ROWS: usize = 500;
@@ -25,6 +25,7 @@ pub(super) fn contradicted(result: &ProofRows, sentence: &str) -> Vec<NamePlace>
     if is_whole {
         found.extend(wrong_superlative(result, sentence, &tokens));
         found.extend(wrong_first_or_last(result, sentence, &tokens));
+        found.extend(wrong_day(result, sentence, &tokens));
     }
     found
 }
@@ -202,6 +203,43 @@ fn wrong_first_or_last(result: &ProofRows, sentence: &str, tokens: &[TextToken])
         let cells = |column: usize| days_of_column(result, column).unwrap_or_default();
         if is_no_extreme(result, token, cells, !is_first, &result.labelled(segment)) {
             wrong.push((token.start, token.end));
+        }
+    }
+    wrong
+}
+
+/// Finds the day of `the biggest crowd, 31,250, came on 23 August`, where the rows that have the number are of other days.
+fn wrong_day(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -> Vec<NamePlace> {
+    /// Words by which a day and a number may be of two rows.
+    const OTHERWISE: [&str; 21] = [
+        "than", "before", "after", "since", "until", "till", "from", "to", "between", "not", "but", "and", "by",
+        "same", "versus", "against", "while", "like", "average", "total", "both",
+    ];
+    /// A smaller number is met by chance.
+    const LEAST: f64 = 10.0;
+    let rows_with = |token: &TextToken| -> Vec<usize> {
+        let cells = result.cells().filter(|(_, column, value)| token.equals(value, result.share_scale(*column)));
+        cells.map(|(row, _, _)| row).collect()
+    };
+    let mut wrong = Vec::new();
+    let mut from = 0;
+    for segment in sentence.split_inclusive("; ") {
+        let (begin, end) = (from, from + segment.len());
+        from = end;
+        let of_segment = || tokens.iter().filter(move |token| token.start >= begin && token.end <= end);
+        let days: Vec<&TextToken> = of_segment()
+            .filter(|token| matches!(token.kind, TextTokenKind::Date(_) | TextTokenKind::YearDay { .. }))
+            .collect();
+        let numbers: Vec<&TextToken> = of_segment().filter(|token| number(token).is_some()).collect();
+        let ([day], [said]) = (days.as_slice(), numbers.as_slice()) else { continue };
+        let (day, said) = (*day, *said);
+        if number(said).is_none_or(|value| value < LEAST) || says(segment, &OTHERWISE) || segment.contains("n't") {
+            continue;
+        }
+        let (of_day, of_number) = (rows_with(day), rows_with(said));
+        let are_apart = !of_day.iter().any(|row| of_number.contains(row));
+        if !of_day.is_empty() && !of_number.is_empty() && are_apart {
+            wrong.push((day.start, day.end));
         }
     }
     wrong

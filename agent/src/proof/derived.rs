@@ -2,9 +2,9 @@
 //! in another unit.
 
 use super::announced::says_loss;
-use super::foreign_numbers::without_added_part;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, says, tokens_in};
+use super::units::{MeasureUnit, unit_at, unit_beside};
 use super::{CellReference, ProofOrigin, number_of};
 
 /// Cells that are looked at.
@@ -63,88 +63,6 @@ const OF_REST: [&str; 51] = [
     "left",
     "no",
 ];
-/// Units by their dimension, each with what one of it is in the least.
-const UNITS: [(&str, char, f64); 78] = [
-    ("w", 'p', 1.0),
-    ("kw", 'p', 1e3),
-    ("mw", 'p', 1e6),
-    ("gw", 'p', 1e9),
-    ("wp", 'p', 1.0),
-    ("kwp", 'p', 1e3),
-    ("mwp", 'p', 1e6),
-    ("gwp", 'p', 1e9),
-    ("wh", 'e', 1.0),
-    ("kwh", 'e', 1e3),
-    ("mwh", 'e', 1e6),
-    ("gwh", 'e', 1e9),
-    ("ha", 'a', 10_000.0),
-    ("hectare", 'a', 10_000.0),
-    ("hectares", 'a', 10_000.0),
-    ("acre", 'a', 4_046.856),
-    ("acres", 'a', 4_046.856),
-    ("t", 'm', 1e6),
-    ("ton", 'm', 1e6),
-    ("tonne", 'm', 1e6),
-    ("stunden", 't', 3_600.0),
-    ("heures", 't', 3_600.0),
-    ("horas", 't', 3_600.0),
-    ("uur", 't', 3_600.0),
-    ("minuten", 't', 60.0),
-    ("minutos", 't', 60.0),
-    ("litre", 'v', 1.0),
-    ("litres", 'v', 1.0),
-    ("liter", 'v', 1.0),
-    ("liters", 'v', 1.0),
-    ("litros", 'v', 1.0),
-    ("ml", 'v', 0.001),
-    ("m3", 'v', 1_000.0),
-    ("m³", 'v', 1_000.0),
-    ("kubikmeter", 'v', 1_000.0),
-    ("ms", 't', 0.001),
-    ("millisecond", 't', 0.001),
-    ("milliseconds", 't', 0.001),
-    ("s", 't', 1.0),
-    ("sec", 't', 1.0),
-    ("secs", 't', 1.0),
-    ("second", 't', 1.0),
-    ("seconds", 't', 1.0),
-    ("min", 't', 60.0),
-    ("mins", 't', 60.0),
-    ("minute", 't', 60.0),
-    ("minutes", 't', 60.0),
-    ("h", 't', 3_600.0),
-    ("hr", 't', 3_600.0),
-    ("hrs", 't', 3_600.0),
-    ("hour", 't', 3_600.0),
-    ("hours", 't', 3_600.0),
-    ("day", 't', 86_400.0),
-    ("days", 't', 86_400.0),
-    ("mm", 'l', 0.001),
-    ("cm", 'l', 0.01),
-    ("m", 'l', 1.0),
-    ("meters", 'l', 1.0),
-    ("metres", 'l', 1.0),
-    ("km", 'l', 1_000.0),
-    ("kilometers", 'l', 1_000.0),
-    ("kilometres", 'l', 1_000.0),
-    ("miles", 'l', 1_609.344),
-    ("g", 'm', 1.0),
-    ("grams", 'm', 1.0),
-    ("kg", 'm', 1_000.0),
-    ("tons", 'm', 1e6),
-    ("tonnes", 'm', 1e6),
-    ("bytes", 'b', 1.0),
-    ("kb", 'b', 1e3),
-    ("mb", 'b', 1e6),
-    ("gb", 'b', 1e9),
-    ("tb", 'b', 1e12),
-    ("kib", 'b', 1_024.0),
-    ("mib", 'b', 1_048_576.0),
-    ("gib", 'b', 1_073_741_824.0),
-    ("tib", 'b', 1_099_511_627_776.0),
-    ("byte", 'b', 1.0),
-];
-
 /// See the module; of the rows that are named, or of all.
 pub(super) fn derived_origin(
     result: &ProofRows,
@@ -158,7 +76,7 @@ pub(super) fn derived_origin(
     let is_idle = find_word(&lower, "down").is_some() && lower.contains("of the time");
     let is_rest = is_idle || says(&lower, &OF_REST) || lower.contains("n't ");
     let is_one_in = lower.contains("one in ") || lower.contains("1 in ");
-    let unit = unit_behind(token, place.clause);
+    let unit = unit_beside(token, place.clause);
     let is_of_rows = |row: &usize| rows.is_empty() || rows.contains(row);
     for (row, column, cell) in result.cells().filter(|(row, _, _)| is_of_rows(row)).take(MAX_CELLS) {
         let Some(value) = number_of(cell) else { continue };
@@ -201,31 +119,25 @@ pub(super) fn derived_origin(
         if is_ratio && number.is_percent && is_share(100.0 * (value - 1.0)) {
             return origin(format!("100.0e0 * ({value:?} - 1)"), 100.0 * (value - 1.0));
         }
-        // `1 h 30 min` of 5400 seconds, `5 hours and 10 minutes` of 310 minutes.
-        if let Some((dimension, unit)) = unit
-            && let Some((of_column, column_unit)) = unit_of_column(&name)
-            && of_column == dimension
-            && let Some((whole, least)) = units_in_row(token, place, dimension)
-            && (value * column_unit - whole).abs() < 0.5 * least
-        {
-            let factor = column_unit / unit;
-            return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
-        }
-        if let Some((dimension, unit)) = unit
-            && let Some((of_column, column_unit)) = unit_of_column(&name)
-            && of_column == dimension
-            && unit != column_unit
-        {
-            let factor = column_unit / unit;
-            if number.stands_for(value * factor, ShareScale::Unknown) {
-                return origin(format!("1.0e0 * {value:?} * {factor:?}"), value * factor);
+        let of_column = unit_at(result, column);
+        if let Some((unit, of_column)) = unit.zip(of_column).filter(|(unit, of_column)| unit.is_of_kind(*of_column)) {
+            let converted = of_column.convert(value, unit);
+            // `1 h 30 min` of 5400 seconds, `5 hours and 10 minutes` of 310 minutes.
+            if let Some((whole, least)) = units_in_row(token, place, unit)
+                && (of_column.least(value) - whole).abs() < 0.5 * least
+            {
+                return origin(of_column.conversion(value, unit), converted);
+            }
+            if unit != of_column && number.stands_for(converted, ShareScale::Unknown) {
+                return origin(of_column.conversion(value, unit), converted);
             }
             // `Lost 1.56 metres` of -1560 mm.
-            let is_loss = value < 0.0 && says_loss(&lower);
-            if is_loss && number.stands_for(-value * factor, ShareScale::Unknown) {
-                return origin(format!("1.0e0 * {:?} * {factor:?}", -value), -value * factor);
+            let is_loss = value < 0.0 && unit.shares_zero(of_column) && says_loss(&lower);
+            if is_loss && unit != of_column && number.stands_for(-converted, ShareScale::Unknown) {
+                return origin(of_column.conversion(-value, unit), -converted);
             }
             // `37 minutes and 27 seconds`.
+            let factor = of_column.factor_to(unit);
             let part = (value - value.floor()) * factor;
             let says_whole = tokens_in(place.sentence).iter().any(|one| is_whole_of(one, value));
             if says_whole && factor > 1.0 && (part - number.value).abs() < 1.0 {
@@ -295,17 +207,17 @@ fn is_whole_of(token: &TextToken, value: f64) -> bool {
     matches!(&token.kind, TextTokenKind::Number(number) if number.value == value.floor())
 }
 
-/// Returns what numbers in a row with units of one dimension make together, in the least unit of it, where a number is one of
+/// Returns what numbers in a row with units of one kind make together, in the least unit of it, where a number is one of
 /// several, and the smallest of their units: 11812 and a second of `3 h 16 min 52 s`.
-fn units_in_row(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Option<(f64, f64)> {
+fn units_in_row(token: &TextToken, place: TokenPlace<'_>, kind: MeasureUnit) -> Option<(f64, f64)> {
     let start = place.offset + token.start;
-    let mut rows: Vec<Vec<(TextToken, f64, f64)>> = Vec::new();
+    let mut rows: Vec<Vec<(TextToken, f64, MeasureUnit)>> = Vec::new();
     for one in tokens_in(place.sentence) {
         let TextTokenKind::Number(number) = one.kind else { continue };
-        let Some((_, unit)) = unit_behind(&one, place.sentence).filter(|(of, _)| *of == dimension) else { continue };
+        let Some(unit) = unit_beside(&one, place.sentence).filter(|unit| unit.is_of_kind(kind)) else { continue };
         let last = rows.last().and_then(|row| row.last());
         let goes_on = last.is_some_and(|(before, _, larger)| {
-            unit < *larger && place.sentence[before.end..one.start].split_whitespace().count() <= 2
+            larger.is_above(unit) && place.sentence[before.end..one.start].split_whitespace().count() <= 2
         });
         match rows.last_mut().filter(|_| goes_on) {
             Some(row) => row.push((one, number.value, unit)),
@@ -313,62 +225,6 @@ fn units_in_row(token: &TextToken, place: TokenPlace<'_>, dimension: char) -> Op
         }
     }
     let row = rows.into_iter().find(|row| row.len() > 1 && row.iter().any(|(one, _, _)| one.start == start))?;
-    let least = row.last().map(|(_, _, unit)| *unit)?;
-    Some((row.iter().map(|(_, value, unit)| value * unit).sum(), least))
-}
-
-/// Whether a number has a unit behind it, and a column that is called by another unit of the same: 42.6 hours are no cell of
-/// `mean_minutes`.
-pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
-    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
-    match (unit_behind(token, clause), unit_of_column(&name)) {
-        (Some((dimension, unit)), Some((of_column, column_unit))) => dimension == of_column && unit != column_unit,
-        _ => false,
-    }
-}
-
-/// Whether a number and a column are of units that measure different things: 8 tonnes are no cell of `hectares`.
-pub(super) fn is_of_other_dimension(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
-    let of_column = result.columns.get(column).and_then(|name| unit_of_column(&name.to_lowercase()));
-    let dimensions = unit_behind(token, clause).zip(of_column);
-    dimensions.is_some_and(|((dimension, _), (of_column, _))| dimension != of_column)
-}
-
-/// Returns by what a column's values are multiplied to be in the unit behind a number, where both have one of the same kind.
-pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> Option<f64> {
-    let (of_column, column_unit) = unit_of_column(&column.to_lowercase())?;
-    let (dimension, unit) = unit_behind(token, clause)?;
-    (dimension == of_column).then_some(column_unit / unit)
-}
-
-/// Returns the dimension and the size of the unit by which a lowercase column is called.
-fn unit_of_column(name: &str) -> Option<(char, f64)> {
-    // `Min_price` is of a minimum.
-    let name = name.strip_prefix("min_").unwrap_or(name);
-    name.rsplit(|c: char| !c.is_alphanumeric()).filter(|part| *part != name || part.len() > 1).find_map(unit_called)
-}
-
-/// Returns the dimension and the size of the unit behind a number.
-fn unit_behind(token: &TextToken, clause: &str) -> Option<(char, f64)> {
-    const CUBIC: [&str; 5] = ["cubic met", "metros cúbicos", "mètres cubes", "metri cubi", "kubieke meter"];
-    let behind = without_added_part(&clause[token.end..]).trim_start();
-    if CUBIC.iter().any(|words| behind.starts_with(words)) {
-        return unit_called("m3");
-    }
-    let word = behind.split(|c: char| !c.is_alphanumeric()).next()?;
-    unit_called(&word.to_lowercase())
-}
-
-/// Whether a lowercase word is a unit.
-pub(super) fn is_unit_called(word: &str) -> bool {
-    unit_called(word).is_some()
-}
-
-/// Whether two lowercase words are the same unit: `ha` and `hectares`.
-pub(super) fn is_same_unit(one: &str, other: &str) -> bool {
-    unit_called(one).is_some_and(|unit| unit_called(other) == Some(unit))
-}
-
-fn unit_called(word: &str) -> Option<(char, f64)> {
-    UNITS.iter().find(|(name, _, _)| *name == word).map(|(_, dimension, size)| (*dimension, *size))
+    let least = row.last().map(|(_, _, unit)| unit.least(1.0))?;
+    Some((row.iter().map(|(_, value, unit)| unit.least(*value)).sum(), least))
 }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::bounds::{NumberBound, bound_before};
-use super::tokens::{TextTokenKind, WrittenNumber, last_words};
+use super::parts::part_of_percent;
+use super::tokens::{TextTokenKind, last_words};
 
 /// Words that begin a number.
 const SMALL: &[(u32, &str)] = &[
@@ -230,17 +231,21 @@ const SHARES_OF: [&str; 9] = [
     "un quinto",
 ];
 const OF: [&str; 12] = ["de", "des", "du", "d", "del", "dei", "da", "do", "das", "dos", "della", "delle"];
-/// How far a part rounds, of itself.
-const PART_TOLERANCE: f64 = 0.1;
 /// So many times as much: `doppelt so viel`, `le double`.
 const FACTORS: &[(f64, &str)] = &[
     (0.5, "halb so|half zo|deux fois moins|halbiert|gehalveerd"),
     (1.5, "anderthalbmal so|une fois et demie|una vez y media|uma vez e meia|anderhalf keer"),
-    (2.0, "doppelt so|zweimal so|deux fois plus|le double|el doble|o dobro|il doppio|dubbel zo|verdoppelt|verdubbeld"),
-    (3.0, "dreimal so|trois fois plus|le triple|el triple|o triplo|il triplo|drie keer zo|verdreifacht"),
-    (4.0, "viermal so|quatre fois plus|vier keer zo"),
-    (5.0, "fünfmal so|cinq fois plus|vijf keer zo"),
-    (10.0, "zehnmal so|dix fois plus|dix fois moins|tien keer zo"),
+    (
+        2.0,
+        "doppelt so|das doppelte|zweimal so|deux fois plus|le double|el doble|o dobro|il doppio|dubbel zo|verdoppelt|verdubbeld",
+    ),
+    (
+        3.0,
+        "dreimal so|das dreifache|het drievoudige|trois fois plus|le triple|el triple|o triplo|il triplo|drie keer zo|verdreifacht",
+    ),
+    (4.0, "viermal so|das vierfache|le quadruple|el cuádruple|il quadruplo|quatre fois plus|vier keer zo"),
+    (5.0, "fünfmal so|das fünffache|cinq fois plus|vijf keer zo"),
+    (10.0, "zehnmal so|das zehnfache|dix fois plus|dix fois moins|tien keer zo"),
     (20.0, "zwanzigmal so|vingt fois plus|vingt fois moins|twintig keer zo"),
 ];
 
@@ -338,12 +343,7 @@ pub(super) fn foreign_part(text: &str, start: usize) -> Option<(TextTokenKind, u
             .any(|words| text[..start].ends_with(words));
     let kind = match is_bound {
         true => TextTokenKind::Factor(value / 100.0),
-        false => TextTokenKind::Number(WrittenNumber {
-            value,
-            tolerance: value * PART_TOLERANCE,
-            is_percent: true,
-            ..WrittenNumber::whole(0)
-        }),
+        false => TextTokenKind::Number(part_of_percent(value)),
     };
     Some((kind, start + phrase.len()))
 }

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::foreign_extremes::foreign_extreme;
 use super::ranks::measured_columns;
-use super::rows::ProofRows;
+use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{TextToken, TextTokenKind, find_word, is_name, last_words, says, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin};
 use crate::coverage::is_common_word;
@@ -28,7 +29,7 @@ const NAME_ALONE: usize = 60;
 
 /// What a word says of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extreme {
+pub(super) enum Extreme {
     Greatest,
     Least,
     /// Either: nobody knows whether the oldest has the greatest value or the least.
@@ -96,8 +97,26 @@ const SAID_OF: [&str; 18] = [
     "ranked", "operated", "received", "earned",
 ];
 
+/// Returns a clause with the name right behind it, where it has none of its own: `the shortest, Blue Harbour, has 288`.
+pub(super) fn with_apposition<'t>(result: &ProofRows, place: TokenPlace<'t>) -> &'t str {
+    let clause_end = place.offset + place.clause.len();
+    let behind = place.sentence.get(clause_end..).unwrap_or_default();
+    let length = behind.find([',', ';']).unwrap_or(behind.len());
+    let is_open = place.clause.trim_end().ends_with(',') && result.labelled(place.clause).is_empty();
+    let name = behind.get(..length).unwrap_or_default().trim_matches(|c: char| !c.is_alphanumeric());
+    let is_row_name = |column: &usize| {
+        let mut names = result.rows.iter().filter_map(|row| row.get(*column)?.as_str());
+        names.any(|own| own.eq_ignore_ascii_case(name))
+    };
+    match is_open && result.label_columns().iter().any(is_row_name) {
+        true => place.sentence.get(place.offset..clause_end + length).unwrap_or(place.clause),
+        false => place.clause,
+    }
+}
+
 /// Returns the row that a clause says is the most or the least, and that is neither in any column it can be about.
-pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) -> Option<usize> {
+pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option<usize> {
+    let (clause, sentence) = (with_apposition(result, place), place.sentence);
     if result.rows.len() < 2 || result.rows.len() > MAX_RANKED || result.rows.len() < result.row_count {
         return None;
     }
@@ -114,7 +133,7 @@ pub(super) fn wrong_extreme(result: &ProofRows, clause: &str, sentence: &str) ->
     let is_said = |column: &usize| words_of(clause).any(|word| is_of_column(result, *column, &word.to_lowercase()));
     let said: Vec<usize> = measured.iter().copied().filter(is_said).collect();
     let mut columns = if said.is_empty() { measured_columns(result, sentence) } else { said };
-    if ["expensive", "cheapest", "priciest"].iter().any(|word| says(word)) {
+    if ["expensive", "cheapest", "priciest", "dearest"].iter().any(|word| says(word)) {
         let is_price = |column: &usize| {
             let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
             ["price", "cost", "fee", "fare"].iter().any(|word| name.contains(word))
@@ -177,6 +196,7 @@ fn extreme_in(clause: &str, result: &ProofRows, columns: &mut Vec<usize>) -> Opt
         (true, false, false) => Some(Extreme::Greatest),
         (false, true, false) if !clause.to_lowercase().contains("at least") => Some(Extreme::Least),
         (false, false, true) => Some(Extreme::Either),
+        (false, false, false) => foreign_extreme(clause),
         _ => None,
     }
 }

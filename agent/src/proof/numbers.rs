@@ -2,9 +2,10 @@
 //! day, and in words.
 
 use super::bounds::bound_before;
-use super::derived::is_unit_called;
-use super::foreign_numbers::{end_of_quarters, foreign_number, part_behind};
+use super::foreign_numbers::{added_part, end_of_quarters, foreign_number, part_behind};
+use super::parts::scale_behind_part;
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
+use super::units::is_unit_called;
 
 const HUNDRED: f64 = 1e2;
 const DOZEN: f64 = 12.0;
@@ -92,7 +93,7 @@ const AFTER_ONE: [&str; 20] = [
 const BEFORE_TIME: [&str; 10] = ["at", "by", "before", "after", "until", "till", "since", "around", "between", "from"];
 /// Marks between the groups of three digits of a number.
 const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
-const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
+pub(super) const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
 const POWERS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 /// Fractions of one character, by their values.
 const FRACTIONS: [(char, f64); 5] = [('½', 0.5), ('¼', 0.25), ('¾', 0.75), ('⅓', 1.0 / 3.0), ('⅔', 2.0 / 3.0)];
@@ -203,7 +204,8 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     }
     let mut number_end = number_end?;
     // `One` alone is more often a pronoun.
-    if first == "one" && total + current == 1.0 && !is_counted_one(text, start, end) {
+    let has_part = added_part(&text[number_end..]).is_some();
+    if first == "one" && total + current == 1.0 && !has_part && !is_counted_one(text, start, end) {
         return None;
     }
     // `7 degrees below zero`: where a scale begins.
@@ -215,7 +217,11 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     let mut number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
     if let Some(part) = part_behind(&text[number_end..]).filter(|_| number.tolerance <= 0.5) {
         (number.value, number.tolerance) = (number.value + part, part.min(1.0 - part) / 2.0);
-        number_end = end_of_quarters(text, number_end);
+        let scaled = scale_behind_part(text, number_end);
+        let scale = scaled.map_or(1.0, |(scale, _)| scale);
+        (number.value, number.tolerance) = (number.value * scale, number.tolerance * scale);
+        number.is_scaled |= scaled.is_some();
+        number_end = scaled.map_or_else(|| end_of_quarters(text, number_end), |(_, end)| end);
     }
     Some((with_meaning(number, text, start, number_end), number_end))
 }
@@ -400,7 +406,7 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
         end = exponent_end;
     }
     let letters: String =
-        rest[end..].chars().take_while(|c| c.is_alphabetic() || c.is_ascii_digit() || *c == '_').collect();
+        rest[end..].chars().take_while(|c| c.is_alphabetic() || c.is_ascii_digit() || "_²³".contains(*c)).collect();
     let unit = letters.to_lowercase();
     let has_currency = text[..start].trim_end().ends_with(CURRENCIES);
     let is_attached_billion = letters.eq_ignore_ascii_case("b") && (decimals > 0 || has_currency);
@@ -588,4 +594,5 @@ fn hour_of_day(time: &str, behind: &str) -> String {
 fn is_unit(letters: &str) -> bool {
     ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
         .contains(&letters)
+        || is_unit_called(letters)
 }

@@ -3,15 +3,17 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
+use super::announced::AnnouncedOperation;
 use super::arithmetic::{WantedNumber, is_said_as_difference};
-use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, widened};
+use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
-use super::derived::{derived_origin, is_in_other_unit, is_of_other_dimension};
+use super::derived::derived_origin;
 use super::numbers::scale_of;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::specific::specific_origin;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
+use super::units::{MeasureUnit, is_in_other_unit, is_of_other_dimension, unit_beside};
 use super::{ProofOrigin, Prover, arithmetic, number_of, ranks};
 
 /// Words before a number by which it is what was found, where there is one number to find.
@@ -43,6 +45,8 @@ impl Prover {
         }
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
+        let is_factor = is_said_as_factor(token, clause);
+        let is_bound_of_rows = denies(sentence) || tokens::says(sentence, &["every", "each"]);
         for result in self.results.iter().rev() {
             let standing = out_of_origin(result, token, place)
                 .or_else(|| score_origin(result, token, place))
@@ -62,14 +66,18 @@ impl Prover {
             let candidates = result.cells().filter(|(row, column, _)| {
                 (labelled.is_empty() || labelled.contains(row))
                     && called.is_none_or(|called| called == *column)
+                    && !(is_factor && result.rows.len() > 1 && !is_of_ratios(result, *column))
                     && !result.is_other_extreme(*column, clause)
                     && !is_in_other_unit(result, *column, token, clause)
             });
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
                 // A percentage is no amount.
+                // `No ward had more than two` is no cell of another ward.
                 true => {
-                    token.is_exactly(value)
+                    !is_bound_of_rows
+                        && labelled.is_empty()
+                        && token.is_exactly(value)
                         && !(token.is_percent() && result.share_scale(*column) == ShareScale::Amount)
                 }
                 false => {
@@ -114,7 +122,8 @@ impl Prover {
             }
         }
         // What the asker said comes before counts and sums, which are equal by chance more often.
-        if !self.is_said_as_found(token, place) && self.is_in_question(token) {
+        if !self.is_said_as_found(token, place) && (self.is_in_question(token) || self.asks_in_currency(token, clause))
+        {
             return ProofOrigin::Question;
         }
         if let TextTokenKind::Number(number) = &token.kind {
@@ -126,10 +135,12 @@ impl Prover {
             if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
                 let ratio = self.bounded_ratio(bound, number.value, place);
                 // `More than six times as many` is a bound of no number of rows.
-                let is_factor = ratio.is_some() && clause[token.end..].trim_start().starts_with("times as ");
+                let is_of_each = tokens::says(sentence, &["for every", "for each"]);
+                let is_factor =
+                    ratio.is_some() && (is_of_each || clause[token.end..].trim_start().starts_with("times as "));
                 return match ratio.filter(|origin| is_factor || *origin != ProofOrigin::Unproven) {
                     Some(ratio) if is_factor => Some(ratio),
-                    ratio => self.bound(bound, number, place).or(ratio),
+                    ratio => self.bound(bound, number, unit_beside(token, clause), place).or(ratio),
                 }
                 .or_else(|| self.of_query(token))
                 .unwrap_or(ProofOrigin::Unproven);
@@ -139,6 +150,9 @@ impl Prover {
                 if let Some(origin) = derived_origin(result, &rows, token, place) {
                     return origin;
                 }
+            }
+            if let Some(origin) = self.converted_beside(token, number, place) {
+                return origin;
             }
         }
         // `Hull has none; the other three have 24`, and in a sentence of its own `The two others have 24`.
@@ -158,16 +172,17 @@ impl Prover {
                 token.equals(value, result.share_scale(column)) && !is_of_other_dimension(result, column, token, clause)
             })
         };
-        if !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
+        if !is_factor && !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
             return self.between(token, place).unwrap_or(ProofOrigin::Unproven);
         }
         for result in self.results.iter().rev() {
             let is_of_rows = result.rows.len() > 1
                 && (result.labelled(clause).is_empty()
                     || is_of_all(clause, token.start)
-                    || result.names_every_row(sentence));
+                    || (result.names_every_row(sentence) && result.labelled(&clause[..token.start]).is_empty()));
             let is_below_rows = is_below_rows(place.sentence, place.offset + token.start, place.offset + token.end);
-            if (is_of_rows || is_below_rows) && token.is_whole(result.row_count) {
+            let is_counted_there = !is_below_rows && is_of_counting_column(result, token, clause);
+            if (is_of_rows || is_below_rows) && !is_counted_there && token.is_whole(result.row_count) {
                 return ProofOrigin::RowCount { call_index: result.call_index };
             }
         }
@@ -191,13 +206,17 @@ impl Prover {
             return origin;
         }
         let rounded = match (&token.kind, bound) {
-            (TextTokenKind::Number(number), Some(bound)) => self.bound(bound, number, place),
+            (TextTokenKind::Number(number), Some(bound)) => {
+                self.bound(bound, number, unit_beside(token, clause), place)
+            }
             _ => None,
         };
         let claimed = || self.results.iter().rev().find_map(|result| claimed_origin(result, token, place));
         let specific = || match &token.kind {
             TextTokenKind::Number(number) => {
-                self.results.iter().rev().find_map(|result| specific_origin(result, token, number, place))
+                let percents = self.percents_beside(token, place);
+                let mut results = self.results.iter().rev();
+                results.find_map(|result| specific_origin(result, token, number, place, &percents))
             }
             _ => None,
         };
@@ -205,22 +224,72 @@ impl Prover {
         found.unwrap_or(ProofOrigin::Unproven)
     }
 
-    fn bound(&self, bound: NumberBound, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    fn bound(
+        &self,
+        bound: NumberBound,
+        number: &WrittenNumber,
+        unit: Option<MeasureUnit>,
+        place: TokenPlace<'_>,
+    ) -> Option<ProofOrigin> {
         let mut results = self.results.iter().rev();
         results.find_map(|result| {
             let rows = result.rows_but_named(place).unwrap_or_else(|| result.named_rows(place));
-            bound_origin(result, bound, number, &rows, place.statement())
+            bound_origin(result, bound, number, unit, &rows, place.statement())
         })
     }
 
     /// Returns what proves `more than four to one`, and `more than three times as much`.
     fn bounded_ratio(&self, bound: NumberBound, times: f64, place: TokenPlace<'_>) -> Option<ProofOrigin> {
         let lower = place.sentence.to_lowercase();
-        let is_ratio = [" times", " to one", " to 1", "-fold"].iter().any(|words| lower.contains(words));
+        let is_ratio = [" times", " to one", " to 1", "-fold", "for every ", "for each "]
+            .iter()
+            .any(|words| lower.contains(words));
         let result = self.results.last().filter(|_| is_ratio)?;
         let named = result.labels_in_order(place.sentence);
         let factor = WordedFactor { times, bound: Some(bound) };
         ranks::factor_origin(result, &named, factor, place.sentence)
+    }
+
+    /// Returns what proves a number that says the one right before it once more in another unit: `39.1 °C (102.4 °F)`.
+    fn converted_beside(
+        &self,
+        token: &TextToken,
+        number: &WrittenNumber,
+        place: TokenPlace<'_>,
+    ) -> Option<ProofOrigin> {
+        const OR: [&str; 10] = ["or", "i.e.", "ie", "that is", "about", "oder", "also", "soit", "ou", "o sea"];
+        let unit = unit_beside(token, place.clause)?;
+        let start = place.offset + token.start;
+        let tokens = tokens::tokens_in(place.sentence);
+        let before = tokens.iter().rev().find(|one| one.end <= start)?;
+        let TextTokenKind::Number(said) = &before.kind else { return None };
+        let other = unit_beside(before, place.sentence).filter(|other| other.is_of_kind(unit) && *other != unit)?;
+        let between = place.sentence.get(before.end..start)?;
+        if !(between.contains(['(', '=', '/', '≈']) || tokens::says(between, &OR)) {
+            return None;
+        }
+        let cells = match self.own_origin_as_written(before, TokenPlace { clause: place.sentence, offset: 0, ..place })
+        {
+            ProofOrigin::Cell { cell, .. } => vec![cell],
+            ProofOrigin::Expression { cells, .. } => cells,
+            ProofOrigin::RowCount { .. } | ProofOrigin::Question | ProofOrigin::Query { .. } => Vec::new(),
+            ProofOrigin::Conversation | ProofOrigin::Unproven => return None,
+        };
+        let factor = other.factor_to(unit);
+        let allowed = number.tolerance + said.tolerance * factor;
+        let is_so = |value: f64| (value - number.value).abs() <= allowed;
+        let value = other.convert(said.value, unit);
+        if is_so(value) {
+            let expression = other.conversion(said.value, unit);
+            return Some(ProofOrigin::Expression { expression, value, cells });
+        }
+        // A difference of temperatures has no zero.
+        let is_difference = !other.shares_zero(unit) && AnnouncedOperation::in_text(place.sentence).difference;
+        (is_difference && is_so(said.value * factor)).then(|| ProofOrigin::Expression {
+            expression: format!("1.0e0 * {:?} * {factor:?}", said.value),
+            value: said.value * factor,
+            cells,
+        })
     }
 
     /// Returns what proves one of the two numbers of `between 40 and 50`.
@@ -237,7 +306,7 @@ impl Prover {
         if others.iter().any(|other| other.start != start && is_value(other)) {
             return None;
         }
-        self.bound(bound, number, place)
+        self.bound(bound, number, unit_beside(token, place.clause), place)
     }
 
     /// Whether a number is said to be what was found, where the sentence says nothing that the row holds which it is about:
@@ -267,6 +336,19 @@ impl Prover {
         let names_result = ["number of", "count", "total", "answer", "result"].iter().any(|word| before.contains(word));
         let is_result = names_result && ["is", "was", "of"].contains(&last.trim_end_matches(':'));
         is_result || (BEFORE_FOUND.contains(&last.as_str()) && is_counted)
+    }
+
+    /// Returns the percentages that the question or the rest of the sentence says: `with 10 % off it would cost 19.80`.
+    fn percents_beside(&self, token: &TextToken, place: TokenPlace<'_>) -> Vec<f64> {
+        const MOST: usize = 3;
+        let start = place.offset + token.start;
+        let of_sentence = tokens::tokens_in(place.sentence).into_iter().filter(|one| one.start != start);
+        let said = self.question.iter().cloned().chain(of_sentence);
+        let percent = |one: TextToken| match one.kind {
+            TextTokenKind::Number(WrittenNumber { value, is_percent: true, .. }) => Some(value),
+            _ => None,
+        };
+        said.filter_map(percent).take(MOST).collect()
     }
 
     fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
@@ -353,6 +435,17 @@ impl Prover {
         if self.is_in_question(token) { Some(ProofOrigin::Question) } else { self.of_query(token) }
     }
 
+    /// Whether the question says a number of coins in their currency: the 32 cents of 0.32.
+    fn asks_in_currency(&self, token: &TextToken, clause: &str) -> bool {
+        let TextTokenKind::Number(number) = &token.kind else { return false };
+        let is_coin = unit_beside(token, clause).is_some_and(MeasureUnit::is_coin);
+        let is_same = |known: &TextToken| match &known.kind {
+            TextTokenKind::Number(said) => (100.0 * said.value - number.value).abs() <= number.tolerance * 1e-6,
+            _ => false,
+        };
+        is_coin && self.question.iter().any(is_same)
+    }
+
     fn is_in_question(&self, token: &TextToken) -> bool {
         self.question.iter().any(|known| token.is_said_by(known)) || token.stands_in(&self.question_text)
     }
@@ -383,6 +476,40 @@ fn scale_of_currency(word: &str) -> Option<f64> {
         _ => return None,
     };
     ["eur", "usd", "gbp", "chf", "jpy"].contains(&currency).then_some(scale)
+}
+
+/// Whether a number is how many times as much something is: `three times as often`, `2.3 times what Wendy earns`, and not
+/// `21 times`.
+fn is_said_as_factor(token: &TextToken, clause: &str) -> bool {
+    const TIMES: [&str; 7] = ["times ", "mal ", "fois ", "veces ", "vezes ", "volte ", "keer "];
+    const BEHIND: [&str; 18] = [
+        "as", "more", "what", "the", "that", "higher", "larger", "greater", "bigger", "longer", "so", "plus", "más",
+        "mais", "più", "zo", "moins", "menos",
+    ];
+    let behind = clause[token.end..].trim_start_matches([' ', '-']);
+    let Some(behind) = TIMES.iter().find_map(|words| behind.strip_prefix(words)) else { return false };
+    let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_owner = ["'s", "’s"].iter().any(|ending| behind[next.len()..].starts_with(ending));
+    BEHIND.contains(&next) || next.starts_with(char::is_uppercase) || is_owner
+}
+
+/// Whether a column says how many times as much one is as another.
+fn is_of_ratios(result: &ProofRows, column: usize) -> bool {
+    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+    ["ratio", "factor", "times", "multiple", "fold", "index"].iter().any(|word| name.contains(word))
+}
+
+/// Whether the words right behind a number name a column that counts, `three new listings` of `listings`: that there are as many
+/// rows is no proof then.
+fn is_of_counting_column(result: &ProofRows, token: &TextToken, clause: &str) -> bool {
+    let behind = clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).take(2);
+    let words: Vec<String> = behind.map(|word| word.to_lowercase().trim_end_matches('s').to_owned()).collect();
+    let is_named = |(column, name): (usize, &String)| {
+        let name = name.to_lowercase();
+        let is_measured = !result.label_columns().contains(&column) && !result.numbers(column).is_empty();
+        is_measured && words.iter().any(|word| word == name.trim_end_matches('s'))
+    };
+    result.columns.iter().enumerate().any(is_named)
 }
 
 /// Whether a number is of all rows by the words before it: `the 3 methods`.

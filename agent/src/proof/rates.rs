@@ -4,10 +4,10 @@
 
 use super::bounds::{NumberBound, bound_before};
 use super::claims::{QUANTITIES, is_exact};
-use super::derived::{factor_to_unit, is_same_unit};
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
+use super::units::{factor_to_unit, is_same_unit};
 use super::{ProofOrigin, number_of};
 
 /// Returns what proves a number by two cells of the row that its clause is about, or by a total.

@@ -293,6 +293,10 @@ impl ProofRows {
             .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
             .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
             .collect();
+        // Rows of one name are no list.
+        if named.windows(2).any(|pair| pair[0].1 == pair[1].1) {
+            return None;
+        }
         if numbers.len() != named.len() {
             numbers.retain(|one| !self.is_year_of_query(one));
         }
@@ -330,6 +334,12 @@ impl ProofRows {
     /// Returns the rows whose labels stand in a text; none of a result of one row.
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
         let mut found = self.called(text);
+        // `More sheep than cows` of `sheep` and `cow`.
+        if found.len() == 1 && tokens::says(text, &["as", "than"]) {
+            found.extend(self.called_otherwise(text));
+            found.sort_unstable();
+            found.dedup();
+        }
         if found.is_empty() {
             found = self.called_in_part(text);
         }
@@ -506,7 +516,8 @@ fn says_quarter(text: &str, quarter: u32) -> bool {
 
 /// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
 fn other_number(name: &str) -> Vec<String> {
-    let is_word = name.chars().count() > 2 && name.chars().all(char::is_alphabetic) && !name.ends_with("ss");
+    let is_letter = |c: char| c.is_alphabetic() || c == ' ';
+    let is_word = name.chars().count() > 2 && name.chars().all(is_letter) && !name.ends_with("ss");
     match (is_word, name.strip_suffix('s')) {
         (false, _) => Vec::new(),
         (true, Some(one)) => vec![one.to_owned()],

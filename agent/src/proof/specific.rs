@@ -5,10 +5,10 @@
 use super::announced::AnnouncedOperation;
 use super::arithmetic::is_of_other_year;
 use super::claims::QUANTITIES;
-use super::derived::{factor_to_unit, is_of_other_dimension};
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, WrittenNumber, says};
+use super::units::{factor_to_unit, is_of_other_dimension};
 use super::{CellReference, ProofOrigin};
 
 /// Rows of which pairs are tried, and columns.
@@ -22,6 +22,11 @@ const MAGNITUDE: f64 = 10.0;
 /// What a year has of shorter periods: `1,620 a month, or 19,440 a year`.
 const YEARS: [&str; 9] = ["year", "yearly", "annual", "annually", "jahr", "jährlich", "par an", "año", "anno"];
 const PERIODS_OF_YEAR: [f64; 3] = [12.0, 52.0, 365.0];
+const PARTS_OF_YEAR: [(f64, &[&str]); 3] = [
+    (12.0, &["month", "monthly", "monat", "monatlich", "mois", "mes", "mese", "maand"]),
+    (52.0, &["week", "weekly", "woche", "semaine", "semana"]),
+    (365.0, &["day", "daily", "tag", "jour", "día"]),
+];
 const MEANS: [&str; 8] = ["average", "mean", "avg", "per", "each", "durchschnitt", "moyenne", "promedio"];
 
 /// A cell of a column, or the sum of several, in the unit of the number.
@@ -87,6 +92,12 @@ struct Candidates<'a> {
     is_of_all: bool,
     says_mean: bool,
     says_year: bool,
+    /// What a year is divided by to be of the shorter period that is said: `64,000 a year, or 5,333 a month`.
+    parts_of_year: Option<f64>,
+    /// Percentages that the question or the sentence says.
+    percents: &'a [f64],
+    /// Whether nothing else than what they give may be meant.
+    are_percents_only: bool,
     /// Those of its magnitude, and how many there may be for it to be proven.
     near: usize,
     most: f64,
@@ -94,13 +105,32 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    fn new(result: &'a ProofRows, number: &'a WrittenNumber, place: TokenPlace<'_>, is_of_all: bool) -> Self {
+    fn new(
+        result: &'a ProofRows,
+        number: &'a WrittenNumber,
+        place: TokenPlace<'_>,
+        is_of_all: bool,
+        percents: &'a [f64],
+    ) -> Self {
         let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
         let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
         // Amounts of one magnitude lie about evenly by their logarithms.
         let most = MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width;
         let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
-        Self { result, number, is_of_all, says_mean, says_year, near: 0, most, found: None }
+        let are_percents_only = announces_pair(place);
+        Self {
+            result,
+            number,
+            is_of_all,
+            says_mean,
+            says_year,
+            parts_of_year: None,
+            percents,
+            are_percents_only,
+            near: 0,
+            most,
+            found: None,
+        }
     }
 
     fn are_too_many(&self) -> bool {
@@ -127,6 +157,10 @@ impl<'a> Candidates<'a> {
 
     /// Considers what the cells of one column give.
     fn consider_column(&mut self, column: &ColumnTerms) {
+        self.consider_percents(column);
+        if self.are_percents_only {
+            return;
+        }
         if !self.number.is_percent {
             self.consider_sums(column);
         } else if column.total.cells.len() > 1 {
@@ -136,6 +170,22 @@ impl<'a> Candidates<'a> {
         }
         for (left, right) in pairs(column.cells.iter()) {
             self.consider_pair(left, right);
+        }
+    }
+
+    /// Considers what a percentage that is said makes of the cells of a column: of it, more, and less.
+    fn consider_percents(&mut self, column: &ColumnTerms) {
+        if self.number.is_percent {
+            return;
+        }
+        let total = self.is_of_all.then_some(&column.total);
+        let percents = self.percents;
+        for rate in percents.iter().map(|percent| percent / 100.0) {
+            for part in column.cells.iter().chain(&column.sum).chain(total) {
+                for factor in [rate, 1.0 + rate, 1.0 - rate] {
+                    self.consider(factor * part.value, || format!("1.0e0 * {factor:?} * {}", part.sql()), &[part]);
+                }
+            }
         }
     }
 
@@ -154,6 +204,11 @@ impl<'a> Candidates<'a> {
                 for periods in PERIODS_OF_YEAR {
                     self.consider(periods * part.value, || format!("{periods:?} * {}", part.sql()), &[part]);
                 }
+            }
+        }
+        if let Some(parts) = self.parts_of_year {
+            for part in cells.iter().chain(sum) {
+                self.consider(part.value / parts, || format!("1.0e0 * {} / {parts:?}", part.sql()), &[part]);
             }
         }
         if let Some(sum) = sum {
@@ -196,26 +251,43 @@ impl<'a> Candidates<'a> {
     }
 }
 
+/// Returns how many times a year the period has that stands behind a number, where the sentence speaks of a year.
+fn parts_of_year(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
+    /// Words between a number and its period.
+    const NEAR: usize = 3;
+    let behind = place.clause[token.end..].split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let near = behind.take(NEAR).collect::<Vec<_>>().join(" ");
+    let period = PARTS_OF_YEAR.iter().find(|(_, words)| says(&near, words));
+    period.map(|(parts, _)| *parts).filter(|_| says(place.sentence, &YEARS))
+}
+
+/// Whether a clause announces a difference or a ratio, which are looked for by the rules of those words.
+fn announces_pair(place: TokenPlace<'_>) -> bool {
+    let announced = AnnouncedOperation::in_text(place.clause);
+    announced.difference || announced.growth || announced.ratio
+}
+
 /// See the module; of the rows that the sentence names, else of all.
 pub(super) fn specific_origin(
     result: &ProofRows,
     token: &TextToken,
     number: &WrittenNumber,
     place: TokenPlace<'_>,
+    percents: &[f64],
 ) -> Option<ProofOrigin> {
     let is_whole = result.rows.len() == result.row_count && (1..=MAX_ROWS).contains(&result.rows.len());
     if !is_whole || number.is_counted || number.value == 0.0 {
         return None;
     }
     // What words announce is looked for by the rules of those words.
-    let announced = AnnouncedOperation::in_text(place.clause);
-    if announced.difference || announced.growth || announced.ratio {
+    if announces_pair(place) && percents.is_empty() {
         return None;
     }
     let named = result.named_rows(place);
     // The total of all is none of the one row that is named, nor is its difference from another.
     let is_of_all = named.is_empty() || result.names_every_row(place.sentence);
-    let mut candidates = Candidates::new(result, number, place, is_of_all);
+    let mut candidates = Candidates::new(result, number, place, is_of_all, percents);
+    candidates.parts_of_year = parts_of_year(token, place);
     // Of so few digits that one candidate may well give them by chance.
     if candidates.most < 1.0 {
         return None;
@@ -226,6 +298,9 @@ pub(super) fn specific_origin(
         columns.map(|(column, factor)| ColumnTerms::new(result, column, factor, is_named)).collect();
     for column in &columns {
         candidates.consider_column(column);
+    }
+    if candidates.are_percents_only {
+        return candidates.proven();
     }
     for row in 0..result.rows.len() {
         let cells = columns.iter().filter_map(|column| column.cells.iter().find(|term| term.is_cell_of(row)));
@@ -289,6 +364,16 @@ mod tests {
         for text in ["Both pizzas made €7,574.", "Everything made €9.446K.", "A Diavola makes €12.00."] {
             assert_eq!(of_dishes(text), Vec::<String>::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_percentage_of_the_question_makes_of_a_cell_is_proven() {
+        let (mut prover, _guard) = Prover::new("What would the budget be with 15 % less?");
+        let columns = json!([{ "name": "budget" }]);
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": 1, "rows": [{ "budget": 1860.0 }] }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("With 15 % less, the budget would be 1,581."));
+        assert!(is_doubted("With 15 % less, the budget would be 1,518."));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::dates::{begins_month, dates_in};
 use super::foreign_numbers::{added_part, foreign_part};
 use super::number_of;
 use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
+use super::parts::{PARTS, half_of_unit, part_of_whole};
 use crate::coverage::is_common_word;
 
 /// A number, a date or a code in a text.
@@ -236,8 +237,12 @@ impl TextToken {
         let TextTokenKind::Number(number) = &self.kind else { return false };
         let before = last_words(&clause[..self.start], 3);
         let divided = clause[..self.start].strip_suffix('/');
+        // `4.3 out of 5` and `4,3/5` are marks.
+        let mark = before.strip_suffix(" out of").or(divided).map(|mark| last_words(mark, 1)).unwrap_or_default();
+        let is_mark = mark.ends_with(|c: char| c.is_ascii_digit()) && mark.contains(['.', ',']);
         let is_of_unit = divided.is_some_and(|unit| unit.ends_with(char::is_alphabetic));
-        (is_of_unit && [10.0, 100.0, 1_000.0, 10_000.0, 100_000.0].contains(&number.value))
+        (is_mark && [5.0, 6.0, 10.0, 20.0, 100.0].contains(&number.value))
+            || (is_of_unit && [10.0, 100.0, 1_000.0, 10_000.0, 100_000.0].contains(&number.value))
             || (number.value == 1.0 && before.ends_with(" to") && before.contains(|c: char| c.is_ascii_digit()))
             || (number.value == 100.0 && (before.ends_with("out of every") || before.ends_with("out of")))
     }
@@ -294,13 +299,12 @@ const UNITS_WITH_DIGITS: [&str; 8] = ["km2", "m2", "m3", "cm2", "cm3", "ft2", "m
 const RANK_AFTER: &str = " place position rank largest biggest highest most best top longest greatest busiest oldest ";
 const RANK_BEFORE: &str = " rank ranks ranked ranking placed places comes came finishes finished is was ";
 const PLACED: &str = " comes came ranks ranked placed places finished finishes ";
-/// Parts of a whole, in the singular, each with how many make it.
-const PARTS: [(&str, f64); 4] = [("quarter", 4.0), ("third", 3.0), ("fifth", 5.0), ("tenth", 10.0)];
-/// Words behind `a third` that make it a part of something.
-const BEHIND_PART: [&str; 8] = ["of", "were", "was", "are", "is", "have", "had", "has"];
-/// How far a part rounds, of itself.
-const PART_TOLERANCE: f64 = 0.1;
-const FACTORS: [(&str, f64); 7] = [
+const FACTORS: [(&str, f64); 12] = [
+    ("triple", 3.0),
+    ("treble", 3.0),
+    ("thrice", 3.0),
+    ("trebled", 3.0),
+    ("quadruple", 4.0),
     ("twice", 2.0),
     ("double", 2.0),
     ("doubled", 2.0),
@@ -349,7 +353,9 @@ pub(super) fn tokens_in(text: &str) -> Vec<TextToken> {
                 found.push(TextToken { text: word.to_owned(), start: at, end, kind });
             } else if let Some(weekday) = weekday_of(word) {
                 found.push(TextToken { text: word.to_owned(), start: at, end, kind: TextTokenKind::Weekday(weekday) });
-            } else if let Some((number, number_end)) = number_in_words(text, at, end) {
+            } else if let Some((number, number_end)) =
+                half_of_unit(text, at, end).or_else(|| number_in_words(text, at, end))
+            {
                 end = number_end;
                 let kind = TextTokenKind::Number(number);
                 found.push(TextToken { text: text[at..end].to_owned(), start: at, end, kind });
@@ -367,47 +373,18 @@ fn is_hyphened(before: &str) -> bool {
     word.ends_with(char::is_alphabetic)
 }
 
-/// Returns the share that `a third` or `two fifths` is, and where it begins.
-fn part_of_whole(text: &str, start: usize, end: usize, found: &[TextToken]) -> Option<(TextTokenKind, usize)> {
-    let word = text[start..end].to_ascii_lowercase();
-    let singular = word.strip_suffix('s').unwrap_or(&word);
-    let (_, parts) = PARTS.iter().find(|(name, _)| *name == singular)?;
-    let (count, begin) = if singular == word {
-        let next = text[end..].split_whitespace().next().unwrap_or_default().to_lowercase();
-        let before = last_words(&text[..start], 1);
-        // `Down by a third`.
-        let is_by = ["by a", "by one"].iter().any(|words| last_words(&text[..start], 2) == *words);
-        // `Germany brings in half, France a third and Italy the rest`.
-        let is_of_name =
-            text[..start].split_whitespace().rev().nth(1).is_some_and(|word| word.starts_with(char::is_uppercase))
-                && (next.is_empty() || next == "and" || next == ".");
-        let is_of_one = BEHIND_PART.contains(&next.as_str()) || is_of_name;
-        let is_part = is_by || (["a", "one"].contains(&before.as_str()) && is_of_one);
-        is_part.then_some((1.0, start))?
-    } else {
-        let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);
-        let number = before.filter(|known| matches!(&text[known.end..start], " " | "-"))?;
-        let TextTokenKind::Number(WrittenNumber { value, is_percent: false, .. }) = number.kind else { return None };
-        (2.0..10.0).contains(&value).then_some((value, number.start))?
-    };
-    let value = 100.0 * count / parts;
-    let number =
-        WrittenNumber { value, tolerance: value * PART_TOLERANCE, is_percent: true, ..WrittenNumber::whole(0) };
-    Some((TextTokenKind::Number(number), begin))
-}
-
-/// Returns the day of a week that a word with a capital is.
+/// Returns the day of a week that a word is, with a capital where its language writes one.
 fn weekday_of(word: &str) -> Option<Weekday> {
     const WEEKDAYS: [(&str, Weekday); 7] = [
-        ("Monday", Weekday::Mon),
-        ("Tuesday", Weekday::Tue),
-        ("Wednesday", Weekday::Wed),
-        ("Thursday", Weekday::Thu),
-        ("Friday", Weekday::Fri),
-        ("Saturday", Weekday::Sat),
-        ("Sunday", Weekday::Sun),
+        ("Monday Montag lundi lunes lunedì maandag", Weekday::Mon),
+        ("Tuesday Dienstag mardi martes martedì dinsdag", Weekday::Tue),
+        ("Wednesday Mittwoch mercredi miércoles mercoledì woensdag", Weekday::Wed),
+        ("Thursday Donnerstag jeudi jueves giovedì donderdag", Weekday::Thu),
+        ("Friday Freitag vendredi viernes venerdì vrijdag", Weekday::Fri),
+        ("Saturday Samstag samedi sábado sabato zaterdag", Weekday::Sat),
+        ("Sunday Sonntag dimanche domingo domenica zondag", Weekday::Sun),
     ];
-    WEEKDAYS.iter().find(|(name, _)| *name == word).map(|(_, weekday)| *weekday)
+    WEEKDAYS.iter().find(|(names, _)| names.split(' ').any(|name| name == word)).map(|(_, weekday)| *weekday)
 }
 
 /// Returns the place in an order, or the factor, that a word is; `None` of `the second flight` and `half of May`.
@@ -415,10 +392,11 @@ fn rank_or_factor(text: &str, start: usize, end: usize) -> Option<TextTokenKind>
     let word = text[start..end].to_ascii_lowercase();
     let next = text[end..].split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     if let Some((name, factor)) = FACTORS.iter().find(|(known, _)| *known == word) {
-        let needs_as = ["half", "double", "twice"].contains(name);
+        let needs_as = ["half", "double", "twice", "triple", "treble", "thrice", "quadruple"].contains(name);
         let before = last_words(&text[..start], 1);
         let is_part = *name == "half" && ["first", "second", "other", "latter"].contains(&before.as_str());
-        let compares = next == "as" || next == "the" || (*name == "half" && next == "of" && !is_part);
+        let compares =
+            ["as", "the", "what", "that"].contains(&next.as_str()) || (*name == "half" && next == "of" && !is_part);
         return (!needs_as || compares).then_some(TextTokenKind::Factor(*factor));
     }
     // `A third as many`.

@@ -9,6 +9,7 @@ mod places;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arrow::array::AsArray;
@@ -69,6 +70,8 @@ pub(crate) struct ComparedTexts {
     known: KnownTables,
     comparisons: Vec<LiteralComparison>,
     values: BTreeMap<ColumnKey, Vec<String>>,
+    /// Whether some of them took too long to be looked for.
+    is_cut: AtomicBool,
 }
 
 impl ComparedTexts {
@@ -77,8 +80,14 @@ impl ComparedTexts {
         let mut statement = parse::parse_query(sql)?.statement;
         let known = known_tables(session, at_hand, &statement).await;
         let comparisons = comparisons(&mut statement, &known, session.database());
-        let values = values_of(session, &known, &comparisons).await;
-        Some(Self { statement, known, comparisons, values })
+        let is_cut = AtomicBool::new(false);
+        let values = values_of(session, &known, &comparisons, &is_cut).await;
+        Some(Self { statement, known, comparisons, values, is_cut })
+    }
+
+    /// Whether some texts took too long to be looked for, and may be spelled otherwise or be elsewhere.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
     }
 
     /// Returns the texts that are not among the values of their columns.
@@ -123,8 +132,13 @@ impl ComparedTexts {
             if !is_unknown {
                 continue;
             }
-            let search = place_of(session, at_hand, &self.known, column, literal);
-            if let Ok(Some(place)) = tokio::time::timeout_at(deadline, search).await {
+            let is_cut = AtomicBool::new(false);
+            let search = place_of(session, at_hand, &self.known, column, literal, &is_cut);
+            let found = tokio::time::timeout_at(deadline, search).await;
+            // Where some columns were not looked at in time, the one that has the text may not be the only one.
+            if found.is_err() || is_cut.into_inner() {
+                self.is_cut.store(true, Ordering::Relaxed);
+            } else if let Ok(Some(place)) = found {
                 places.insert((column.clone(), literal.clone()), place);
             }
         }
@@ -441,21 +455,30 @@ fn comparison(column: &Expr, op: &BinaryOperator, values: &[String], is_left: bo
     }
 }
 
-/// Returns the values of the columns of texts that are compared, as far as they are few.
+/// Returns the values of the columns of texts that are compared; of many those that are near the texts.
 async fn values_of(
     session: &Session,
     known: &KnownTables,
     comparisons: &[LiteralComparison],
+    is_cut: &AtomicBool,
 ) -> BTreeMap<ColumnKey, Vec<String>> {
     let mut values = BTreeMap::new();
     for comparison in comparisons.iter().filter(|comparison| !comparison.is_time) {
-        if values.len() >= MAX_COLUMNS || values.contains_key(&comparison.column) {
+        let is_read = values.len() >= MAX_COLUMNS || values.contains_key(&comparison.column);
+        if is_read || known.get(&comparison.column.0).is_none() {
             continue;
         }
-        let read = tokio::time::timeout(READ_TIMEOUT, read_values(session, &comparison.column));
-        if known.get(&comparison.column.0).is_some()
-            && let Ok(Ok(Some(found))) = read.await
-        {
+        let of_column = comparisons.iter().filter(|one| one.column == comparison.column);
+        let literals: Vec<&str> = of_column.map(|one| one.literal.as_str()).collect();
+        let read = async {
+            match read_values(session, &comparison.column).await {
+                Ok(None) => read_near(session, &comparison.column, &literals).await,
+                read => read,
+            }
+        };
+        let read = tokio::time::timeout(READ_TIMEOUT, read).await;
+        is_cut.fetch_or(read.is_err(), Ordering::Relaxed);
+        if let Ok(Ok(Some(found))) = read {
             values.insert(comparison.column.clone(), found);
         }
     }
@@ -470,6 +493,39 @@ async fn read_values(session: &Session, (table, column): &ColumnKey) -> querent_
     let mut values = read_texts(session, &sql).await?;
     values.sort_unstable();
     Ok((values.len() <= MAX_VALUES).then_some(values))
+}
+
+/// Reads those of a column's many values that have the longest word of one of the texts: the very text is among them where a
+/// row has it. `None` where a text has no such word, or too many values have it.
+async fn read_near(
+    session: &Session,
+    (table, column): &ColumnKey,
+    literals: &[&str],
+) -> querent_engine::Result<Option<Vec<String>>> {
+    /// Letters of a word that few values have.
+    const SHORTEST: usize = 3;
+    let column = quote_identifier(column);
+    let condition = |literal: &&str| {
+        let words = literal.split(|c: char| !c.is_alphanumeric());
+        let longest = words.max_by_key(|word| word.chars().count())?;
+        let one = longest.strip_suffix('s').unwrap_or(longest);
+        (one.chars().count() >= SHORTEST).then(|| format!("{column} ILIKE '%{one}%'"))
+    };
+    let Some(conditions) = literals.iter().map(condition).collect::<Option<Vec<String>>>() else { return Ok(None) };
+    let limit = MAX_VALUES + 1;
+    let (table, conditions) = (quoted_table(table), conditions.join(" OR "));
+    let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {conditions} LIMIT {limit}");
+    let mut values = read_texts(session, &sql).await?;
+    values.sort_unstable();
+    Ok((!conditions.is_empty() && values.len() <= MAX_VALUES).then_some(values))
+}
+
+/// Reads the first column of a query as texts, within the time for one. `None` where it fails, and where it takes longer, which
+/// `is_cut` then says.
+async fn read_in_time(session: &Session, sql: &str, is_cut: &AtomicBool) -> Option<Vec<String>> {
+    let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, sql)).await;
+    is_cut.fetch_or(read.is_err(), Ordering::Relaxed);
+    read.ok()?.ok()
 }
 
 /// Reads the first column of a query as texts.

@@ -25,6 +25,11 @@ const REPAIRED: &str = "repaired";
 const CHECKS: &str = "checks";
 /// The field of a result that is true where some of them took too long.
 const CHECKS_CUT: &str = "checks_cut";
+/// The field of a result that is true where a query found nothing and its texts could not all be looked for in time.
+const REPAIRS_CUT: &str = "repairs_cut";
+/// What the model is told then.
+const NOT_LOOKED_FOR: &str =
+    "Not every text of the query could be looked for in its column in time: it may be spelled otherwise.";
 /// What is said of repairs, and of checks, takes at most one such part of a result's tokens.
 const NOTE_SHARE: usize = 3;
 
@@ -73,13 +78,13 @@ impl Tool for RunSql {
             return Err(repeated_failure(context, &session, sql).await);
         }
         match run_with_repairs(context, &session, sql, max_rows).await {
-            Ok(Attempt { rows, repaired }) => {
+            Ok(Attempt { rows, repaired, is_cut: are_repairs_cut }) => {
                 let ran = repaired.as_ref().map_or(sql, |repaired| repaired.sql.as_str());
                 let CheckedQuery { findings, is_cut } = check(&session, &context.at_hand, ran, rows.len()).await;
                 // After the rows: a small model repeats what comes first.
                 let changed = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
                 let checks = checks_text(&findings, context.text_tokens / NOTE_SHARE);
-                let notes = [changed.as_deref(), checks.as_deref()];
+                let notes = [changed.as_deref(), checks.as_deref(), are_repairs_cut.then_some(NOT_LOOKED_FOR)];
                 let cost: usize = notes.iter().flatten().map(|note| estimate_tokens(note) + 1).sum();
                 let tokens = context.text_tokens.saturating_sub(cost);
                 let table = result_text(&rows, tokens);
@@ -93,6 +98,9 @@ impl Tool for RunSql {
                 }
                 if is_cut {
                     output.json[CHECKS_CUT] = json!(true);
+                }
+                if are_repairs_cut {
+                    output.json[REPAIRS_CUT] = json!(true);
                 }
                 let ran = repaired.map(|repaired| repaired.sql);
                 Ok(ToolOutput { truncation: rows.truncation(tokens), ran, ..output })

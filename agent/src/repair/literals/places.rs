@@ -1,11 +1,13 @@
 //! Where a text stands that no row of its column has: in a column of the table that the column refers to
 //! (`country_code = 'France'`), or in another column of its own table (`city = 'France'`).
 
+use std::sync::atomic::AtomicBool;
+
 use querent_catalog::{TableInfo, TableName};
 use querent_engine::Session;
 use sqlparser::ast::Expr;
 
-use super::{ColumnKey, READ_TIMEOUT, read_texts, text};
+use super::{ColumnKey, read_in_time, text};
 use crate::repair::joins::{expression, same, sure};
 use crate::repair::{KnownTables, TablesAtHand};
 use crate::sql_text::{quote_identifier, quoted_table};
@@ -62,20 +64,22 @@ impl TextPlace {
     }
 }
 
-/// Looks for a text that no row of its column has. `None` where it is in no other column, or in several.
+/// Looks for a text that no row of its column has. `None` where it is in no other column, or in several. `is_cut` says where
+/// a column took too long to be looked at.
 pub(super) async fn place_of(
     session: &Session,
     at_hand: &TablesAtHand,
     known: &KnownTables,
     compared: &ColumnKey,
     literal: &str,
+    is_cut: &AtomicBool,
 ) -> Option<TextPlace> {
     let mut only = None;
     // What a column refers to comes before what refers to it.
     for related in references(at_hand, compared) {
         for (table, key) in related {
             if let Some(info) = known.get(&table)
-                && let Some((column, value)) = only_column(session, info, &key, literal).await
+                && let Some((column, value)) = only_column(session, info, &key, literal, is_cut).await
             {
                 if only.is_some() {
                     return None;
@@ -91,18 +95,23 @@ pub(super) async fn place_of(
         return only;
     }
     let info = known.get(&compared.0)?;
-    let (column, value) = only_column(session, info, &compared.1, literal).await?;
-    let is_apart = !share_values(session, info, &compared.1, &column).await?;
+    let (column, value) = only_column(session, info, &compared.1, literal, is_cut).await?;
+    let is_apart = !share_values(session, info, &compared.1, &column, is_cut).await?;
     is_apart.then_some(TextPlace { referred: None, column, value })
 }
 
 /// Whether two columns of a table have a value in common: flags, or the two ends of a route. Which of them is asked about
 /// is then not for a text to tell. `None` where it takes too long to know.
-async fn share_values(session: &Session, info: &TableInfo, left: &str, right: &str) -> Option<bool> {
+async fn share_values(
+    session: &Session,
+    info: &TableInfo,
+    left: &str,
+    right: &str,
+    is_cut: &AtomicBool,
+) -> Option<bool> {
     let (left, right, table) = (quote_identifier(left), quote_identifier(right), quoted_table(&info.name));
     let sql = format!("SELECT {left} FROM {table} WHERE {left} IN (SELECT {right} FROM {table}) LIMIT 1");
-    let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
-    Some(!read.is_empty())
+    Some(!read_in_time(session, &sql, is_cut).await?.is_empty())
 }
 
 /// Returns the tables that a column alone refers to, and those that refer to it, with their columns.
@@ -121,7 +130,13 @@ fn references(at_hand: &TablesAtHand, (table, column): &ColumnKey) -> [Vec<(Tabl
 
 /// Returns the one column of texts, but for one, that has a text, whatever its case, and the text as it is there; of several the
 /// one that is called `name`.
-async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &str) -> Option<(String, String)> {
+async fn only_column(
+    session: &Session,
+    info: &TableInfo,
+    but: &str,
+    literal: &str,
+    is_cut: &AtomicBool,
+) -> Option<(String, String)> {
     let is_other = |name: &str| !name.eq_ignore_ascii_case(but);
     let others: Vec<_> =
         info.columns.iter().filter(|column| column.data_type.is_string() && is_other(&column.name)).collect();
@@ -136,7 +151,7 @@ async fn only_column(session: &Session, info: &TableInfo, but: &str, literal: &s
             quoted_table(&info.name),
             text(literal)
         );
-        let read = tokio::time::timeout(READ_TIMEOUT, read_texts(session, &sql)).await.ok()?.ok()?;
+        let read = read_in_time(session, &sql, is_cut).await?;
         match read.as_slice() {
             [] => {}
             [value] => found.push((column.name.clone(), value.clone())),

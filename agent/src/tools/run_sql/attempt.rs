@@ -41,6 +41,8 @@ pub(super) struct Attempt {
     pub(super) rows: ToolRows,
     /// What ran in place of what was sent.
     pub(super) repaired: Option<RepairedQuery>,
+    /// Whether it found nothing and its texts could not all be looked for in time: another spelling might have found rows.
+    pub(super) is_cut: bool,
 }
 
 /// A query that did not run.
@@ -64,7 +66,7 @@ pub(super) async fn run_with_repairs(
         && let Ok(rows) = run(&repaired.sql).await
         && !rows.found_nothing()
     {
-        return Ok(Attempt { rows, repaired: Some(repaired) });
+        return Ok(Attempt { rows, repaired: Some(repaired), is_cut: false });
     }
     let sent = run(sql).await;
     let (first, mended) = match sent {
@@ -80,10 +82,12 @@ pub(super) async fn run_with_repairs(
         None => (None, None),
     };
     match first {
-        Ok(rows) if !rows.found_nothing() => Ok(Attempt { rows, repaired }),
+        Ok(rows) if !rows.found_nothing() => Ok(Attempt { rows, repaired, is_cut: false }),
         Ok(rows) => {
-            let found = found_otherwise(session, context, sql, repaired.as_ref(), max_rows).await;
-            Ok(found.unwrap_or(Attempt { rows, repaired }))
+            let mut is_cut = false;
+            let found = found_otherwise(session, context, sql, repaired.as_ref(), max_rows, &mut is_cut).await;
+            let attempt = found.unwrap_or(Attempt { rows, repaired, is_cut });
+            Ok(Attempt { is_cut, ..attempt })
         }
         Err(error) => match spelled(session, context, sql, repaired.as_ref(), max_rows).await {
             Some(found) => Ok(found),
@@ -98,23 +102,27 @@ pub(super) async fn run_with_repairs(
 }
 
 /// Returns the rows that a query which has found nothing finds otherwise: with its texts spelled as their columns do, looked
-/// for in other columns, or in the only other table of the same name.
+/// for in other columns, or in the only other table of the same name. `is_cut` says where texts could not all be looked for.
 async fn found_otherwise(
     session: &Session,
     context: &ToolContext,
     sql: &str,
     repaired: Option<&RepairedQuery>,
     max_rows: usize,
+    is_cut: &mut bool,
 ) -> Option<Attempt> {
     let finds = |attempt: &Attempt| !attempt.rows.found_nothing();
     let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
     let texts = ComparedTexts::read(session, &context.at_hand, written).await?;
+    *is_cut = texts.is_cut();
     if let Some(spelled) = texts.spelled(session)
         && let Some(found) = run_changed(session, context, repaired, spelled, max_rows).await.filter(finds)
     {
         return Some(found);
     }
-    if let Some(moved) = texts.moved(session, &context.at_hand).await
+    let moved = texts.moved(session, &context.at_hand).await;
+    *is_cut = texts.is_cut();
+    if let Some(moved) = moved
         && let Some(found) = run_changed(session, context, repaired, moved, max_rows).await.filter(finds)
     {
         return Some(found);
@@ -216,7 +224,7 @@ async fn run_changed(
     let rows = ToolRows::read_and_count(stream, max_rows, context).await.ok()?;
     let mut repairs = repaired.map(|repaired| repaired.repairs.clone()).unwrap_or_default();
     repairs.append(&mut changed.repairs);
-    Some(Attempt { rows, repaired: Some(RepairedQuery { sql: changed.sql, repairs }) })
+    Some(Attempt { rows, repaired: Some(RepairedQuery { sql: changed.sql, repairs }), is_cut: false })
 }
 
 /// Whether a query failed by what its text says, and not by a limit, a right or a fault.

@@ -1,0 +1,305 @@
+//! Units: that of a number, by the words behind it or the currency before it, and that of a column, by its name. What is
+//! measured in one is said in another of the same kind: kilograms in tonnes, cents in euros, degrees Celsius in Fahrenheit.
+
+use super::foreign_numbers::without_added_part;
+use super::numbers::{CURRENCIES, scale_of};
+use super::rows::ProofRows;
+use super::tokens::TextToken;
+
+const POWER: char = 'p';
+const ENERGY: char = 'e';
+const AREA: char = 'a';
+const MASS: char = 'm';
+const TIME: char = 't';
+/// Months and years, which have no number of days.
+const CALENDAR: char = 'y';
+const VOLUME: char = 'v';
+const LENGTH: char = 'l';
+const SPEED: char = 's';
+const BYTES: char = 'b';
+const TEMPERATURE: char = 'd';
+const MONEY: char = 'c';
+
+/// What a number is measured in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MeasureUnit {
+    dimension: char,
+    /// What one of it is in the least of its kind.
+    size: f64,
+    /// Where its zero is: that of a temperature is not the zero of another.
+    zero: f64,
+}
+
+const CELSIUS: MeasureUnit = MeasureUnit { dimension: TEMPERATURE, size: 1.0, zero: 273.15 };
+const FAHRENHEIT: MeasureUnit = MeasureUnit { dimension: TEMPERATURE, size: 5.0 / 9.0, zero: 459.67 * 5.0 / 9.0 };
+const KELVIN: MeasureUnit = MeasureUnit::of(TEMPERATURE, 1.0);
+const CENT: MeasureUnit = MeasureUnit::of(MONEY, 0.01);
+const CURRENCY: MeasureUnit = MeasureUnit::of(MONEY, 1.0);
+
+/// Units of one word by their dimension, each with what one of it is in the least.
+const UNITS: &[(char, f64, &str)] = &[
+    (POWER, 1.0, "w wp watt watts"),
+    (POWER, 1e3, "kw kwp kilowatt kilowatts"),
+    (POWER, 1e6, "mw mwp megawatt megawatts"),
+    (POWER, 1e9, "gw gwp gigawatt gigawatts"),
+    (ENERGY, 1.0, "wh"),
+    (ENERGY, 1e3, "kwh kilowattstunde kilowattstunden kilowattheure kilowattheures"),
+    (ENERGY, 1e6, "mwh megawattstunde megawattstunden mégawattheure mégawattheures"),
+    (ENERGY, 1e9, "gwh gigawattstunde gigawattstunden"),
+    (AREA, 1.0, "m2 m² sqm qm quadratmeter quadratmetern"),
+    (AREA, 1e4, "ha hectare hectares hektar hectárea hectáreas"),
+    (AREA, 1e6, "km2 km² sqkm quadratkilometer quadratkilometern"),
+    (AREA, 4_046.856, "acre acres"),
+    (AREA, 0.092_903_04, "sqft ft2 ft²"),
+    (AREA, 2_589_988.11, "mi2 mi² sqmi"),
+    (MASS, 0.001, "mg milligram milligrams"),
+    (MASS, 1.0, "g gram grams gramm gramme grammes gramos"),
+    (MASS, 1e3, "kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes kilogramos"),
+    (MASS, 1e6, "t ton tons tonne tonnes tonnen tonelada toneladas tonnellata tonnellate"),
+    (MASS, 453.592_37, "lb lbs pound pounds"),
+    (MASS, 28.349_523, "oz ounce ounces"),
+    (VOLUME, 0.001, "ml millilitre millilitres milliliter milliliters"),
+    (VOLUME, 0.01, "cl"),
+    (VOLUME, 1.0, "l litre litres liter liters litern litros litri"),
+    (VOLUME, 100.0, "hl hectolitre hectolitres hektoliter"),
+    (VOLUME, 1_000.0, "m3 m³ kubikmeter kubikmetern"),
+    (VOLUME, 3.785_411_784, "gallon gallons"),
+    (TIME, 0.001, "ms millisecond milliseconds"),
+    (TIME, 1.0, "s sec secs second seconds sekunden segundos secondes secondi"),
+    (TIME, 60.0, "min mins minute minutes minuten minutos minuti"),
+    (TIME, 3_600.0, "h hr hrs hour hours stunde stunden heure heures hora horas uur uren ore"),
+    (TIME, 86_400.0, "day days tag tage tagen jour jours día días dia dias giorni dagen"),
+    (TIME, 604_800.0, "week weeks woche wochen semaine semaines semana semanas settimane weken"),
+    (TIME, 1_209_600.0, "fortnight fortnights"),
+    (CALENDAR, 1.0, "months monate monaten mois meses mesi maanden"),
+    (CALENDAR, 12.0, "years jahre jahren ans années años anos anni jaren"),
+    (LENGTH, 0.001, "mm millimetre millimetres millimeter millimeters"),
+    (LENGTH, 0.01, "cm centimetre centimetres centimeter centimeters zentimeter"),
+    (LENGTH, 1.0, "m metre metres meter meters metern mètre mètres metros metri"),
+    (
+        LENGTH,
+        1_000.0,
+        "km kilometre kilometres kilometer kilometers kilometern kilomètres kilómetros quilômetros chilometri",
+    ),
+    (LENGTH, 0.0254, "inch inches"),
+    (LENGTH, 0.3048, "ft foot feet"),
+    (LENGTH, 0.9144, "yd yard yards"),
+    (LENGTH, 1_609.344, "mi mile miles meilen"),
+    (SPEED, 1.0 / 3.6, "kmh kph"),
+    (SPEED, 0.447_04, "mph"),
+    (SPEED, 0.514_444, "knot knots kn"),
+    (BYTES, 1.0, "byte bytes"),
+    (BYTES, 1e3, "kb kilobyte kilobytes"),
+    (BYTES, 1e6, "mb megabyte megabytes"),
+    (BYTES, 1e9, "gb gigabyte gigabytes"),
+    (BYTES, 1e12, "tb terabyte terabytes"),
+    (BYTES, 1_024.0, "kib"),
+    (BYTES, 1_048_576.0, "mib"),
+    (BYTES, 1_073_741_824.0, "gib"),
+    (BYTES, 1_099_511_627_776.0, "tib"),
+];
+/// Units of several words, by which they begin; the longer ones come before those that they begin with.
+const PHRASES: &[(char, f64, &str)] = &[
+    (SPEED, 1.0 / 3.6, "km/h|km per hour|kilometres per hour|kilometers per hour|stundenkilometer"),
+    (SPEED, 0.447_04, "miles per hour|mi/h"),
+    (SPEED, 1.0, "m/s|metres per second|meters per second"),
+    (ENERGY, 1.0, "watt-hour|watt hour"),
+    (ENERGY, 1e3, "kilowatt-hour|kilowatt hour|kilovatios hora|kilovatios-hora"),
+    (ENERGY, 1e6, "megawatt-hour|megawatt hour"),
+    (ENERGY, 1e9, "gigawatt-hour|gigawatt hour"),
+    (AREA, 0.092_903_04, "sq ft|sq. ft|square feet|square foot"),
+    (AREA, 2_589_988.11, "sq mi|sq. mi|square mile"),
+    (AREA, 1e6, "sq km|sq. km|square kilomet|kilomètres carrés|kilómetros cuadrados|vierkante kilometer"),
+    (AREA, 1.0, "sq m|sq. m|square met|mètres carrés|metros cuadrados|metros quadrados|metri quadr|vierkante meter"),
+    (VOLUME, 1_000.0, "cubic met|metros cúbicos|mètres cubes|metri cubi|kubieke meter"),
+];
+/// Words and marks between a number and its scale of temperature.
+const DEGREES: [&str; 12] =
+    ["°", "º", "˚", "degrees", "degree", "deg", "grad", "degrés", "degré", "grados", "graus", "graden"];
+/// Parts of the names of columns of temperatures.
+const OF_TEMPERATURE: [&str; 15] = [
+    "low", "high", "min", "max", "avg", "mean", "air", "water", "soil", "indoor", "outdoor", "body", "tmax", "tmin",
+    "tavg",
+];
+/// Parts of the names of columns of prices.
+const PRICES: [&str; 9] = ["price", "cost", "fee", "fare", "wage", "preis", "kosten", "prix", "precio"];
+/// Coins, a hundred of which make one of their currency.
+const COINS: [&str; 8] = ["cent", "cents", "ct", "pence", "centimes", "centavos", "céntimos", "centesimi"];
+/// Words for a currency, behind a number and in the names of columns.
+const MONEYS: [&str; 12] =
+    ["euro", "euros", "eur", "dollar", "dollars", "usd", "gbp", "chf", "francs", "franken", "dólares", "yen"];
+
+impl MeasureUnit {
+    const fn of(dimension: char, size: f64) -> Self {
+        Self { dimension, size, zero: 0.0 }
+    }
+
+    /// Whether both measure the same.
+    pub(super) fn is_of_kind(self, other: Self) -> bool {
+        self.dimension == other.dimension
+    }
+
+    /// Whether it is a hundredth of a currency.
+    pub(super) fn is_coin(self) -> bool {
+        self == CENT
+    }
+
+    /// Whether it is larger than another one of its kind.
+    pub(super) fn is_above(self, other: Self) -> bool {
+        self.size > other.size
+    }
+
+    /// Whether the zero of both is the same, so that one is so many of the other.
+    pub(super) fn shares_zero(self, other: Self) -> bool {
+        self.zero == other.zero
+    }
+
+    /// Returns by what a difference in this unit is multiplied to be one in another.
+    pub(super) fn factor_to(self, other: Self) -> f64 {
+        self.size / other.size
+    }
+
+    /// Returns what a value is in another unit of the kind.
+    pub(super) fn convert(self, value: f64, other: Self) -> f64 {
+        if self.zero == other.zero {
+            return value * self.factor_to(other);
+        }
+        (value * self.size + self.zero - other.zero) / other.size
+    }
+
+    /// Returns the SQL that computes it.
+    pub(super) fn conversion(self, value: f64, other: Self) -> String {
+        if self.zero == other.zero {
+            return format!("1.0e0 * {value:?} * {:?}", self.factor_to(other));
+        }
+        format!("(1.0e0 * ({value:?}) * {:?} + {:?} - {:?}) / {:?}", self.size, self.zero, other.zero, other.size)
+    }
+
+    /// Returns a value in the smallest unit of its kind.
+    pub(super) fn least(self, value: f64) -> f64 {
+        value * self.size
+    }
+}
+
+/// Whether a number has a unit beside it, and a column that is called by another unit of the same: 42.6 hours are no cell of
+/// `mean_minutes`, and 39.1 °F none of `temp_c`.
+pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    let units = unit_beside(token, clause).zip(unit_at(result, column));
+    units.is_some_and(|(unit, of_column)| unit.is_of_kind(of_column) && unit != of_column)
+}
+
+/// Whether a number and a column are of units that measure different things: 8 tonnes are no cell of `hectares`.
+pub(super) fn is_of_other_dimension(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    let units = unit_behind(token, clause).zip(unit_at(result, column));
+    units.is_some_and(|(unit, of_column)| !unit.is_of_kind(of_column))
+}
+
+/// Returns by what a column's values are multiplied to be in the unit behind a number, where both have one of the same kind.
+pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> Option<f64> {
+    let of_column = unit_of_column(&column.to_lowercase())?;
+    let unit = unit_behind(token, clause)?;
+    (unit.is_of_kind(of_column) && unit.zero == of_column.zero).then(|| of_column.factor_to(unit))
+}
+
+/// Returns the unit of a column of a result.
+pub(super) fn unit_at(result: &ProofRows, column: usize) -> Option<MeasureUnit> {
+    unit_of_column(&result.columns.get(column)?.to_lowercase())
+}
+
+/// Returns the unit by which a lowercase column is called.
+fn unit_of_column(name: &str) -> Option<MeasureUnit> {
+    // `Min_price` is of a minimum, `price_per_m2` is no area.
+    let name = name.strip_prefix("min_").unwrap_or(name);
+    let name = name.split("_per_").next().unwrap_or(name);
+    let parts = || name.rsplit(|c: char| !c.is_alphanumeric()).filter(move |part| *part != name || part.len() > 1);
+    // `Low_c`, and no `vitamin_c`.
+    let is_warm = name.contains("temp") || parts().any(|part| OF_TEMPERATURE.contains(&part));
+    let scale = |part: &str| match part {
+        "celsius" | "centigrade" | "degc" => Some(CELSIUS),
+        "fahrenheit" | "degf" => Some(FAHRENHEIT),
+        "kelvin" => Some(KELVIN),
+        "c" if is_warm => Some(CELSIUS),
+        "f" if is_warm => Some(FAHRENHEIT),
+        _ => None,
+    };
+    let money = |part: &str| match part {
+        part if COINS.contains(&part) => Some(CENT),
+        part if MONEYS.contains(&part) => Some(CURRENCY),
+        _ => None,
+    };
+    // What a kilogram costs is no mass.
+    let is_price = parts().any(|part| PRICES.contains(&part));
+    let unit = |part: &str| if is_price { None } else { unit_called(part).or_else(|| scale(part)) };
+    parts().find_map(|part| unit(part).or_else(|| money(part)))
+}
+
+/// Returns the unit behind a number, or the currency beside it.
+pub(super) fn unit_beside(token: &TextToken, clause: &str) -> Option<MeasureUnit> {
+    let has_sign = token.text.contains(CURRENCIES) || clause[..token.start].trim_end().ends_with(CURRENCIES);
+    if has_sign {
+        return Some(CURRENCY);
+    }
+    let behind = behind_number(token, clause).to_lowercase();
+    let word = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    match word {
+        _ if behind.starts_with(CURRENCIES) || MONEYS.contains(&word) => Some(CURRENCY),
+        word if COINS.contains(&word) => Some(CENT),
+        _ => unit_behind(token, clause),
+    }
+}
+
+/// Returns the unit behind a number, but for money.
+pub(super) fn unit_behind(token: &TextToken, clause: &str) -> Option<MeasureUnit> {
+    let behind = behind_number(token, clause).to_lowercase();
+    if let Some(scale) = temperature_behind(&behind) {
+        return Some(scale);
+    }
+    let is_phrase = |phrases: &&str| phrases.split('|').any(|phrase| behind.starts_with(phrase));
+    if let Some((dimension, size, _)) = PHRASES.iter().find(|(_, _, phrases)| is_phrase(phrases)) {
+        return Some(MeasureUnit::of(*dimension, *size));
+    }
+    unit_called(behind.split(|c: char| !c.is_alphanumeric()).next()?)
+}
+
+/// Returns what stands behind a number, and behind its scale: `tonnes` of `2.5 million tonnes`.
+fn behind_number<'t>(token: &TextToken, clause: &'t str) -> &'t str {
+    let behind = without_added_part(&clause[token.end..]).trim_start_matches([' ', '-', '\u{a0}', '\u{202f}']);
+    let word = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if scale_of(word).is_some() { behind[word.len()..].trim_start() } else { behind }
+}
+
+/// Returns the scale of temperature with which a lowercase text begins.
+fn temperature_behind(behind: &str) -> Option<MeasureUnit> {
+    let degrees = DEGREES.iter().find_map(|word| behind.strip_prefix(word));
+    let scale = degrees.unwrap_or(behind).trim_start();
+    let word = scale.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    match word {
+        "c" if degrees.is_some() => Some(CELSIUS),
+        "f" if degrees.is_some() => Some(FAHRENHEIT),
+        "celsius" | "centigrade" => Some(CELSIUS),
+        "fahrenheit" => Some(FAHRENHEIT),
+        "kelvin" => Some(KELVIN),
+        _ if scale.starts_with('℃') => Some(CELSIUS),
+        _ if scale.starts_with('℉') => Some(FAHRENHEIT),
+        _ => None,
+    }
+}
+
+/// Whether a lowercase word is a unit.
+pub(super) fn is_unit_called(word: &str) -> bool {
+    unit_called(word).is_some()
+}
+
+/// Whether two lowercase words are the same unit: `ha` and `hectares`.
+pub(super) fn is_same_unit(one: &str, other: &str) -> bool {
+    unit_called(one).is_some_and(|unit| unit_called(other) == Some(unit))
+}
+
+fn unit_called(word: &str) -> Option<MeasureUnit> {
+    if word.is_empty() {
+        return None;
+    }
+    let is_called = |names: &&str| names.split(' ').any(|name| name == word);
+    let (dimension, size, _) = UNITS.iter().find(|(_, _, names)| is_called(names))?;
+    Some(MeasureUnit::of(*dimension, *size))
+}
