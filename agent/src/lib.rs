@@ -15,6 +15,7 @@
 //! | 1 | [`telemetry`] | the spans of runs, turns and tools' calls |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
+//! | 1 | `half_characters` | characters that JSON says one half of |
 //! | 1 | `chart` | a Vega-Lite specification for a result that is worth plotting |
 //! | 1 | `budget` | how many tools a run may call, and when it repeats itself |
 //! | 2 | `models` | language models behind one trait, and how each of them calls tools |
@@ -56,6 +57,7 @@ mod error;
 mod event;
 mod event_log;
 mod feedback;
+mod half_characters;
 mod history;
 pub mod models;
 mod prompt;

@@ -108,7 +108,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "confidence", "coverage", "prompt_form", "tokens", "sql_text"],
+            &["error", "confidence", "coverage", "half_characters", "prompt_form", "tokens", "sql_text"],
             &["config", "telemetry"],
             &["chart"],
             &["models"],
