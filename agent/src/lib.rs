@@ -31,6 +31,7 @@
 //! | 5 | `coverage` | which words of a question nothing in the data speaks of |
 //! | 5 | `counter_checks` | what can make a query's rows other than what was asked |
 //! | 5 | `event_log` | a run's events and their readers |
+//! | 5 | `stored_log` | a run's events as they are stored |
 //! | 5 | `results` | rows of queries, kept for those who hold their tickets |
 //! | 5 | `run_watcher` | who counts runs |
 //! | 5 | `answer` | answers held to a JSON schema |
@@ -70,6 +71,7 @@ mod results;
 mod run;
 mod run_watcher;
 mod sql_text;
+mod stored_log;
 pub mod telemetry;
 mod template;
 mod tokens;

@@ -115,7 +115,7 @@ const FLOORS: &[Floors] = &[
             &["attachments", "budget", "history", "proof", "repair", "template"],
             &["assessment", "counter_checks"],
             &["event"],
-            &["event_log", "results"],
+            &["event_log", "results", "stored_log"],
             &["run_watcher"],
             &["prompt"],
             &["request"],
