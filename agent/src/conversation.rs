@@ -12,6 +12,7 @@ use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
 use crate::models::ChatMessage;
 use crate::request::RunRequest;
+use crate::stored_log::decode_log;
 
 /// Characters of a conversation's title, taken from its first question.
 const TITLE_CHARS: usize = 120;
@@ -82,12 +83,15 @@ fn unfinished_text(log: &[RunEvent]) -> String {
 
 /// Returns the run's event log. Errors: `internal` for a log that cannot be read.
 pub fn events_of(run: &RunRecord) -> Result<Vec<RunEvent>> {
-    stored(&run.events_json, "log", run)
+    decode_log(&run.events_json).map_err(|error| unreadable("log", run, &error))
 }
 
 fn stored<T: DeserializeOwned>(json: &str, what: &str, run: &RunRecord) -> Result<T> {
-    serde_json::from_str(json)
-        .map_err(|error| AgentError::Internal(format!("the {what} of run {} cannot be read: {error}", run.run_id)))
+    serde_json::from_str(json).map_err(|error| unreadable(what, run, &error))
+}
+
+fn unreadable(what: &str, run: &RunRecord, error: &serde_json::Error) -> AgentError {
+    AgentError::Internal(format!("the {what} of run {} cannot be read: {error}", run.run_id))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! | 1 | [`telemetry`] | the spans of runs, turns and tools' calls |
 //! | 1 | `tokens` | how many tokens a text costs, estimated |
 //! | 1 | `sql_text` | names and types as SQL text |
+//! | 1 | `half_characters` | characters that JSON says one half of |
 //! | 1 | `chart` | a Vega-Lite specification for a result that is worth plotting |
 //! | 1 | `budget` | how many tools a run may call, and when it repeats itself |
 //! | 2 | `models` | language models behind one trait, and how each of them calls tools |
@@ -30,6 +31,7 @@
 //! | 5 | `coverage` | which words of a question nothing in the data speaks of |
 //! | 5 | `counter_checks` | what can make a query's rows other than what was asked |
 //! | 5 | `event_log` | a run's events and their readers |
+//! | 5 | `stored_log` | a run's events as they are stored |
 //! | 5 | `results` | rows of queries, kept for those who hold their tickets |
 //! | 5 | `run_watcher` | who counts runs |
 //! | 5 | `answer` | answers held to a JSON schema |
@@ -56,6 +58,7 @@ mod error;
 mod event;
 mod event_log;
 mod feedback;
+mod half_characters;
 mod history;
 pub mod models;
 mod prompt;
@@ -68,6 +71,7 @@ mod results;
 mod run;
 mod run_watcher;
 mod sql_text;
+mod stored_log;
 pub mod telemetry;
 mod template;
 mod tokens;

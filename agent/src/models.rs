@@ -4,6 +4,7 @@
 pub mod actions;
 mod address;
 pub mod configured;
+mod cut_text;
 pub mod ollama;
 pub mod recorded;
 pub mod registry;

@@ -48,6 +48,44 @@ pub struct Frame {
 pub trait Renderer: Send {
     /// Returns the frames of one event; there may be none.
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame>;
+
+    /// Appends the frames of one event as server-sent events. The bytes are those of [`Renderer::frame`]: a renderer has this of
+    /// its own to write the pieces of an answer, which nearly all events are, without making frames of them.
+    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
+        push_frames(self, event, to);
+    }
+}
+
+/// Appends the frames of one event as server-sent events.
+pub(crate) fn push_frames<R: Renderer + ?Sized>(renderer: &mut R, event: &RunEvent, to: &mut Vec<u8>) {
+    for frame in renderer.frame(event) {
+        frame.push_sse(to);
+    }
+}
+
+/// Appends a server-sent event, as a frame of this data is written.
+pub(crate) fn push_data(event: Option<&'static str>, data: &(impl Serialize + ?Sized), to: &mut Vec<u8>) {
+    push_name(event, to);
+    to.extend_from_slice(b"data: ");
+    push_json(data, to);
+    to.extend_from_slice(b"\n\n");
+}
+
+fn push_name(event: Option<&'static str>, to: &mut Vec<u8>) {
+    if let Some(event) = event {
+        to.extend_from_slice(b"event: ");
+        to.extend_from_slice(event.as_bytes());
+        to.push(b'\n');
+    }
+}
+
+/// Appends `data` as [`json_text`] returns it.
+pub(crate) fn push_json(data: &(impl Serialize + ?Sized), to: &mut Vec<u8>) {
+    let begun = to.len();
+    if serde_json::to_writer(&mut *to, data).is_err() {
+        to.truncate(begun);
+        to.extend_from_slice(b"null");
+    }
 }
 
 impl Frame {
@@ -76,11 +114,7 @@ impl Frame {
     }
 
     fn push_lines(&self, to: &mut Vec<u8>) {
-        if let Some(event) = self.event {
-            to.extend_from_slice(b"event: ");
-            to.extend_from_slice(event.as_bytes());
-            to.push(b'\n');
-        }
+        push_name(self.event, to);
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());
         to.push(b'\n');

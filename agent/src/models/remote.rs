@@ -9,6 +9,7 @@
 
 mod calls;
 mod errors;
+mod frames;
 mod probe;
 mod reply;
 mod request;
@@ -35,6 +36,7 @@ use crate::telemetry::trace_headers;
 pub use retry::RetryPolicy;
 
 use errors::{ErrorTranslator, ProviderRefusal};
+use frames::FrameWatch;
 use thoughts::ThoughtMemory;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -185,8 +187,8 @@ impl RemoteModel {
         request: &request::GenaiRequest,
         translator: &ErrorTranslator,
     ) -> Result<BoxStream<'static, Result<ModelEvent>>, ProviderRefusal> {
-        let thinking_tokens = reply::ThinkingTokens::default();
-        let mut options = thinking_tokens.counted_from(request.options.clone(), self.settings.kind);
+        let frames = FrameWatch::default();
+        let mut options = frames.watching(request.options.clone(), self.settings.kind);
         let headers = trace_headers();
         if !headers.is_empty() {
             options = options.with_extra_headers(headers);
@@ -198,7 +200,7 @@ impl RemoteModel {
             kind: self.settings.kind,
             translator: translator.clone(),
             thoughts: Arc::clone(&self.thoughts),
-            thinking_tokens,
+            frames,
         };
         reader.events().await
     }

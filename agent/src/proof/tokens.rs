@@ -467,7 +467,9 @@ pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
 pub(crate) fn sentence_end(text: &str) -> Option<usize> {
     let mut previous = ' ';
     for (index, c) in text.char_indices() {
-        if index >= MAX_SENTENCE && c.is_whitespace() {
+        // Chinese and Japanese write no spaces.
+        let ends_by_itself = matches!(c, '。' | '！' | '？');
+        if ends_by_itself || (index >= MAX_SENTENCE && (c.is_whitespace() || matches!(c, '、' | '，'))) {
             return Some(index + c.len_utf8());
         }
         if c == '\n' || (c.is_whitespace() && matches!(previous, '.' | '!' | '?')) {

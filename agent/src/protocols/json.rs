@@ -1,5 +1,6 @@
 //! Bodies of requests as JSON. A name that stands twice in an object is refused: one of its two values would be dropped in
-//! silence.
+//! silence. Half a character, where a client cut a text (`\ud83d` without its `\ude00`), is read as a lost one: a conversation
+//! that has it in its history could not go on otherwise.
 
 use std::fmt;
 
@@ -7,11 +8,21 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::half_characters::replaced;
+
 /// The longest name that a message repeats, in characters.
 const MAX_REPEATED: usize = 100;
 
 /// Parses a body. Errors: what is not JSON, or has a name twice in one object.
 pub fn parse_json(body: &[u8]) -> serde_json::Result<Value> {
+    parse_exact_json(body).or_else(|error| match replaced(body) {
+        Some(without_halves) => parse_exact_json(&without_halves),
+        None => Err(error),
+    })
+}
+
+/// Parses a body in which nothing may be lost, as it is where statements are sent. Errors: as [`parse_json`], and half a character.
+pub fn parse_exact_json(body: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(body).map(|UniqueNames(value)| value)
 }
 
@@ -110,6 +121,16 @@ mod tests {
                 (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
             }
         }
+    }
+
+    #[test]
+    fn half_a_character_is_a_lost_one() {
+        for (text, read) in [(r#"["\ud83d"]"#, "\u{fffd}"), (r#"["\ude00 \ud83d\ude00"]"#, "\u{fffd} 😀")] {
+            assert_eq!(parse_json(text.as_bytes()).unwrap()[0], read, "{text}");
+        }
+        assert!(parse_json(br#"{"\ud83d": 1, "\ud83e": 2}"#).is_err(), "a name that stands twice, as it is read");
+        assert!(parse_json(br#"["\ud83d""#).is_err());
+        assert!(parse_exact_json(br#"["\ud83d"]"#).is_err());
     }
 
     #[test]

@@ -187,6 +187,9 @@ const CACHE_CONTROL: (&str, FieldValues) = (
     FieldValues::Members(&[("type", FieldValues::OneOf(&["ephemeral"])), ("ttl", FieldValues::OneOf(&["5m", "1h"]))]),
 );
 
+/// Whether the answer is to cite a part, which those that do not are sent with.
+const CITATIONS: MemberField = ("citations", FieldValues::Members(&[("enabled", FieldValues::Flag)]));
+
 /// The parts of Anthropic's messages.
 pub(crate) const ANTHROPIC_PARTS: PartKinds =
     PartKinds { written: WRITTEN_FOR_ANTHROPIC, of_assistant: OF_ANTHROPICS_ASSISTANT };
@@ -201,12 +204,16 @@ const WRITTEN_FOR_ANTHROPIC: &[PartFields] = &[
     ("image", &[TYPE, SOURCE, CACHE_CONTROL]),
     (
         "document",
+        &[TYPE, SOURCE, ("title", FieldValues::Text), ("context", FieldValues::Text), CITATIONS, CACHE_CONTROL],
+    ),
+    (
+        "search_result",
         &[
             TYPE,
-            SOURCE,
+            ("source", FieldValues::Text),
             ("title", FieldValues::Text),
-            ("context", FieldValues::Text),
-            ("citations", FieldValues::Members(&[("enabled", FieldValues::Flag)])),
+            ("content", FieldValues::Objects),
+            CITATIONS,
             CACHE_CONTROL,
         ],
     ),
@@ -275,7 +282,8 @@ fn check_each(list: &[Value], at: &str, parts: &[PartFields], check: FieldsCheck
         let at = format!("{at}[{index}]");
         check(given, &at, members)?;
         // What a result of Messages is made of.
-        if let Some(Value::Array(blocks)) = given.get("content").filter(|_| kind == "tool_result") {
+        let is_result = matches!(kind, "tool_result" | "search_result");
+        if let Some(Value::Array(blocks)) = given.get("content").filter(|_| is_result) {
             check_each(blocks, &format!("{at}.content"), parts, check)?;
         }
         if let Some(Value::Object(image)) = given.get("image_url") {

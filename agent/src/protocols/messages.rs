@@ -235,6 +235,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             Some("thinking" | "redacted_thinking") => {}
             Some("image") => content.extend(parse_content(&json!([image_of(block, at)?]), at)?),
             Some("document") => content.extend(parse_content(&document_of(block, at)?, at)?),
+            Some("search_result") => content.extend(parse_content(&search_result_of(block, at)?, at)?),
             _ => content.extend(parse_content(&json!([block]), at)?),
         }
     }
@@ -279,6 +280,7 @@ fn result_text(content: &Value, at: &str) -> Result<String, BadRequest> {
         match block["type"].as_str() {
             Some("image") => lines.push("[an image, which is not shown]".to_owned()),
             Some("document") => lines.push("[a document, which is not shown]".to_owned()),
+            Some("search_result") => lines.extend(texts_of(parse_content(&search_result_of(block, at)?, at)?)),
             _ => lines.extend(texts_of(parse_content(&json!([block]), at)?)),
         }
     }
@@ -292,11 +294,7 @@ fn texts_of(parts: Vec<InputContent>) -> Vec<String> {
 /// Returns a document in the form of OpenAI's protocol: what is said about it, then the document.
 fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
     let param = format!("{at}.content");
-    let citations = &block["citations"];
-    if !citations.is_null() && citations["enabled"] != json!(false) {
-        let message = format!("citations of a document of `{param}` are not supported; leave `citations` out");
-        return Err(BadRequest::invalid(&param, message));
-    }
+    refuse_citations(block, "document", &param)?;
     let source = &block["source"];
     let title = block["title"].as_str().filter(|title| !title.trim().is_empty());
     let name = title.unwrap_or("document");
@@ -329,6 +327,33 @@ fn document_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
     };
     let parts = about.into_iter().map(|text| json!({ "type": "input_text", "text": text })).chain([document]);
     Ok(parts.collect())
+}
+
+/// Returns a result of the client's own search as texts: where it is from, then what it says.
+fn search_result_of(block: &Value, at: &str) -> Result<Value, BadRequest> {
+    let param = format!("{at}.content");
+    refuse_citations(block, "search result", &param)?;
+    let (Some(title), Some(source), Value::Array(texts)) =
+        (block["title"].as_str(), block["source"].as_str(), &block["content"])
+    else {
+        let message =
+            format!("a search result of `{param}` needs `title`, `source` and a list of texts as its `content`");
+        return Err(BadRequest::invalid(&param, message));
+    };
+    if texts.iter().any(|text| text["type"] != "text") {
+        return Err(BadRequest::invalid(&param, format!("the content of a search result of `{param}` is text only")));
+    }
+    let about = json!({ "type": "text", "text": format!("Search result: {title} ({source})") });
+    Ok(std::iter::once(&about).chain(texts).cloned().collect())
+}
+
+fn refuse_citations(block: &Value, what: &str, param: &str) -> Result<(), BadRequest> {
+    let citations = &block["citations"];
+    if citations.is_null() || citations["enabled"] == json!(false) {
+        return Ok(());
+    }
+    let message = format!("citations of a {what} of `{param}` are not supported; leave `citations` out");
+    Err(BadRequest::invalid(param, message))
 }
 
 fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {

@@ -20,6 +20,7 @@ use crate::models::{ChatMessage, TokenUsage};
 use crate::protocols::ask::encode_trace;
 use crate::protocols::json_text;
 use crate::run_watcher::{RunWatcher, notify_end};
+use crate::stored_log::encode_log;
 
 /// Who ended a run early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,7 +280,7 @@ impl RunState {
         if !record.retained && !last.is_empty() {
             return record;
         }
-        let events: Vec<&RunEvent> = self.log.iter().chain(last).collect();
-        RunRecord { events_json: json_text(&events), messages_json: json_text(&self.messages), ..record }
+        let events_json = encode_log(self.log.iter().chain(last));
+        RunRecord { events_json, messages_json: json_text(&self.messages), ..record }
     }
 }

@@ -11,6 +11,7 @@ use crate::event::{EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome
 use crate::models::TokenUsage;
 use crate::protocols::ask::encode_trace;
 use crate::request::RunRequest;
+use crate::stored_log::{decode_log, encode_log};
 
 /// Runs that are ended at a time.
 const RUNS_AT_ONCE: usize = 100;
@@ -91,7 +92,7 @@ pub(crate) async fn end_runs_of_lost_servers(catalog: &Catalog) -> Result<u64, C
 
 /// Returns the run as failed, its log ended as that of any run that failed.
 fn ended_record(run: RunRecord, what: &str) -> RunRecord {
-    let mut events: Vec<RunEvent> = serde_json::from_str(&run.events_json).unwrap_or_default();
+    let mut events = decode_log(&run.events_json).unwrap_or_default();
     let usage: Usage = serde_json::from_str(&run.usage_json).unwrap_or_default();
     let finished_at = Utc::now().max(run.started_at);
     let at = finished_at.trunc_subsecs(3);
@@ -124,7 +125,7 @@ fn ended_record(run: RunRecord, what: &str) -> RunRecord {
     let trace_json = encode_trace(&events);
     // Of a run that is not retained, only the trace is kept.
     let (events_json, messages_json) = match run.retained {
-        true => (json!(events).to_string(), run.messages_json.clone()),
+        true => (encode_log(&events), run.messages_json.clone()),
         false => ("[]".to_owned(), "[]".to_owned()),
     };
     RunRecord {

@@ -4,10 +4,11 @@
 use querent_catalog::RunRecord;
 use serde_json::{Value, json};
 
-use crate::event::{EventKind, RunEvent, RunStarted};
+use crate::event::{EventKind, RunStarted};
 use crate::models::ChatMessage;
 use crate::protocols::responses::parse_value;
 use crate::request::{OnDisconnect, Protocol, RunRequest};
+use crate::stored_log::decode_log;
 
 /// The member of a stored request with the messages that it asks again.
 const RESTART: &str = "restart";
@@ -24,7 +25,7 @@ pub(crate) fn note_restart(request: &mut RunRequest) {
 
 /// Returns the request of a run that was interrupted, if it may begin again.
 pub(crate) fn restarted_request(interrupted: &RunRecord) -> Option<RunRequest> {
-    let events: Vec<RunEvent> = serde_json::from_str(&interrupted.events_json).ok()?;
+    let events = decode_log(&interrupted.events_json).ok()?;
     let EventKind::RunStarted(started) = events.into_iter().next()?.kind else { return None };
     let RunStarted { request: mut echo, input: input_items, .. } = *started;
     let mut kept = echo.as_object_mut()?.shift_remove(RESTART)?;
@@ -56,7 +57,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::event::Trigger;
+    use crate::event::{RunEvent, Trigger};
     use crate::models::ChatRole;
 
     fn interrupted(request: &RunRequest) -> RunRecord {

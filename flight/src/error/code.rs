@@ -292,7 +292,6 @@ impl ErrorCode {
             | ErrorCode::CatalogError
             | ErrorCode::IoError
             | ErrorCode::IndexError
-            | ErrorCode::EmbedderError
             | ErrorCode::QueryExecutionError
             | ErrorCode::TooManyToolCalls
             | ErrorCode::RepeatedToolFailure
@@ -312,6 +311,7 @@ impl ErrorCode {
             | ErrorCode::InvalidStructuredOutput => StatusCode::BAD_GATEWAY,
             ErrorCode::CatalogBusy
             | ErrorCode::CatalogUnavailable
+            | ErrorCode::EmbedderError
             | ErrorCode::StoreUnavailable
             | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable
@@ -353,7 +353,6 @@ impl ErrorCode {
             | ErrorCode::CatalogError
             | ErrorCode::IoError
             | ErrorCode::IndexError
-            | ErrorCode::EmbedderError
             | ErrorCode::StoreError
             | ErrorCode::QueryExecutionError
             | ErrorCode::ModelNotFound
@@ -449,6 +448,7 @@ impl ErrorCode {
             ErrorCode::Unauthenticated => Code::Unauthenticated,
             ErrorCode::CatalogBusy
             | ErrorCode::CatalogUnavailable
+            | ErrorCode::EmbedderError
             | ErrorCode::StoreUnavailable
             | ErrorCode::WorkerLost
             | ErrorCode::ModelUnreachable

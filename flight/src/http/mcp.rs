@@ -18,7 +18,7 @@ use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
-use querent_agent::protocols::json::parse_json;
+use querent_agent::protocols::json::parse_exact_json;
 use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -120,7 +120,7 @@ pub(super) async fn post(
     check_types(&mut parts)?;
     let database = header_text(&parts.headers, &["x-database"])?;
     let bytes = read_body(body, state.settings.http.max_query_bytes.0, &state.settings.http).await?;
-    let sent = parse_json(&bytes)
+    let sent = parse_exact_json(&bytes)
         .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
     if let Value::Array(messages) = sent {

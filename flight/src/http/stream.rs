@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use futures::FutureExt;
+use futures::{FutureExt, Stream};
 use http::{HeaderName, HeaderValue, header};
 use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{RunEvent, RunEvents};
@@ -18,15 +18,16 @@ use querent_agent::{RunEvent, RunEvents};
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 /// The size at which a chunk is sent, which bounds what waits for one reader.
 const CHUNK_BYTES: usize = 16 << 10;
-/// The size of most frames: one word and its envelope.
-const FRAME_BYTES: usize = 128;
+/// The size of most events, one word and its envelope: of the briefest protocols, and of the longest.
+const LEAST_EVENT_BYTES: usize = 128;
+const MOST_EVENT_BYTES: usize = 512;
 const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 /// nginx buffers responses unless told not to.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Streams what `renderer` makes of `events`.
 pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static) -> Response {
-    event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
+    streamed(frames(events, renderer, |renderer, event, chunk| renderer.push_sse(event, chunk), || ()))
 }
 
 /// Streams what `renderer` makes of `events`. `push` adds a frame to its chunk; it gets the event and the frame's index
@@ -34,10 +35,23 @@ pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static)
 pub(super) fn event_stream_with(
     events: RunEvents,
     renderer: impl Renderer + 'static,
-    push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    mut push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
+    streamed(frames(
+        events,
+        renderer,
+        move |renderer, event, chunk| {
+            for (index, frame) in renderer.frame(event).iter().enumerate() {
+                push(event, index, frame, chunk);
+            }
+        },
+        at_end,
+    ))
+}
+
+fn streamed(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(frames));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -45,14 +59,15 @@ pub(super) fn event_stream_with(
     response
 }
 
-fn frames(
+fn frames<R: Renderer + 'static>(
     mut events: RunEvents,
-    mut renderer: impl Renderer + 'static,
-    mut push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    mut renderer: R,
+    mut push: impl FnMut(&mut R, &RunEvent, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
-) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     async_stream::stream! {
         let mut chunk = Vec::new();
+        let mut event_bytes = LEAST_EVENT_BYTES;
         loop {
             let ready = events.next_batch().now_or_never();
             // A timer is made only when nothing is ready and the chunk is empty.
@@ -69,16 +84,15 @@ fn frames(
                 Ok(None) => break,
                 Ok(Some(batch)) => {
                     if chunk.is_empty() {
-                        chunk.reserve(CHUNK_BYTES.min(batch.len() * FRAME_BYTES));
+                        chunk.reserve(CHUNK_BYTES.min(batch.len() * event_bytes));
                     }
                     for event in batch.iter() {
-                        for (index, frame) in renderer.frame(event).iter().enumerate() {
-                            push(event, index, frame, &mut chunk);
-                        }
+                        push(&mut renderer, event, &mut chunk);
                         if chunk.len() >= CHUNK_BYTES {
                             yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                         }
                     }
+                    event_bytes = event_bytes.max(chunk.len() / batch.len().max(1)).min(MOST_EVENT_BYTES);
                 }
             }
         }

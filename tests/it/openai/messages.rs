@@ -113,6 +113,7 @@ async fn messages_are_refused_in_anthropics_words() {
         (with("tools", json!([{ "name": "f", "input_schema": {} }, { "name": "f", "input_schema": {} }])), "`f`"),
         (with("messages", said(json!({ "type": "document", "source": pdf }))), "PDF"),
         (with("messages", said(json!({ "type": "document", "source": text, "citations": cited }))), "citations"),
+        (with("messages", said(json!({ "type": "search_result", "source": "s", "title": "t" }))), "search result"),
         (with("messages", json!([{ "role": "user", "content": "x", "zzz": 1 }])), "messages[0].zzz"),
         (with("messages", said(json!({ "type": "text", "text": "x", "zzz": 1 }))), "messages[0].content[0].zzz"),
         (with("messages", json!([{ "role": "assistant", "content": [call] }])), "`input`"),
@@ -214,6 +215,10 @@ async fn what_a_document_and_a_result_say_reaches_the_model() {
     let server = serve().await;
     let text = json!({ "type": "text", "media_type": "text/plain", "data": "Nordland" });
     let png = json!({ "type": "base64", "media_type": "image/png", "data": "aGk=" });
+    let found = |title: &str| {
+        let content = json!([{ "type": "text", "text": "of the west" }]);
+        json!({ "type": "search_result", "source": "https://example.com", "title": title, "content": content })
+    };
     let mut body = asked("thanks");
     body["messages"] = json!([
         { "role": "user", "content": [
@@ -221,14 +226,26 @@ async fn what_a_document_and_a_result_say_reaches_the_model() {
         ] },
         { "role": "assistant", "content": [{ "type": "tool_use", "id": "toolu_1", "name": "draw", "input": {} }] },
         { "role": "user", "content": [
-            { "type": "tool_result", "tool_use_id": "toolu_1", "content": [{ "type": "image", "source": png }] },
+            { "type": "tool_result", "tool_use_id": "toolu_1", "content": [
+                { "type": "image", "source": png },
+                found("Tides"),
+            ] },
+            found("Winds"),
             { "type": "text", "text": "thanks" },
         ] },
     ]);
     let reply = server.post(PATH, &body, Some("ann-tok")).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let told = json!(server.model.requests().pop().unwrap().messages).to_string();
-    for words in ["Document: Regions", "About this document: of 2013", "Nordland", "[an image, which is not shown]"] {
+    for words in [
+        "Document: Regions",
+        "About this document: of 2013",
+        "Nordland",
+        "[an image, which is not shown]",
+        "Search result: Tides (https://example.com)",
+        "Search result: Winds (https://example.com)",
+        "of the west",
+    ] {
         assert!(told.contains(words), "{words}: {told}");
     }
 }

@@ -4,6 +4,7 @@
 use querent_tests::script::tool_call;
 use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::serve;
 
@@ -449,5 +450,50 @@ async fn an_output_without_its_call_is_told_what_is_missing() {
         let reply = server.post("/v1/responses", &json!({"input": [item]}), Some("ann-tok")).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
         assert!(reply.text.contains(words), "{}", reply.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_for_vectors_that_cannot_be_loaded_is_named() {
+    let folder = TempDir::new().unwrap();
+    for (file, text) in
+        [("config.json", r#"{"hidden_size": 384}"#), ("tokenizer.json", "{}"), ("model.safetensors", "")]
+    {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let path = folder.path().to_owned();
+    let settings = TestSettings::default().with_embedder().tokens("ann-tok:read:ann,boss-tok:admin:boss");
+    let settings = settings.change(move |settings| {
+        settings.embed.model_path = Some(path);
+        settings.embed.runtime = None;
+    });
+    let server = TestServer::start(settings).await;
+    for (token, says_why) in [("ann-tok", false), ("boss-tok", true)] {
+        let reply = server.post("/v1/embeddings", &json!({"input": "x"}), Some(token)).await;
+        assert_eq!((reply.status, reply.header("x-should-retry")), (503, "false"), "{}", reply.text);
+        let body = reply.json();
+        let error = &body["error"];
+        assert_eq!((&error["type"], &error["code"]), (&json!("server_error"), &json!("embedder_error")));
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("all-MiniLM-L6-v2"), "{message}");
+        assert_eq!(message.contains("config.json"), says_why, "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_character_of_a_client_is_a_lost_one() {
+    let server = serve().await;
+    for (path, body) in [
+        ("/v1/responses", r#"{"input": "thanks \ud83d"}"#),
+        ("/v1/chat/completions", r#"{"messages": [{"role": "user", "content": "\ude00 thanks"}]}"#),
+        (
+            "/v1/messages",
+            r#"{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "thanks\ud83d"}]}"#,
+        ),
+        ("/v1/agent/ask", r#"{"question": "thanks \ud83d\ud83d\ude00"}"#),
+    ] {
+        let request = server.http.post(server.url(path)).header("content-type", "application/json").body(body);
+        let reply = server.send(request, ANN).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
     }
 }

@@ -521,3 +521,24 @@ async fn a_conversation_is_called_by_its_first_question() {
     let titles: Vec<&Value> = listed["sessions"].as_array().unwrap().iter().map(|session| &session["title"]).collect();
     assert_eq!(titles, ["third of all", "second of all", "first of all"]);
 }
+
+/// Sessions of OpenAI's agents for Node leave the ids and results of a server's calls out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_servers_call_without_its_id_is_kept() {
+    let server = super::serve().await;
+    let conversation = server.post("/v1/conversations", &json!({}), ANN).await.json();
+    let path = format!("/v1/conversations/{}/items", conversation["id"].as_str().unwrap());
+    let call =
+        json!({ "type": "mcp_call", "server_label": "querent", "name": "run_sql", "arguments": "{}", "error": null });
+    let items = json!([{ "role": "user", "content": "how many?" }, call]);
+    let added = server.post(&path, &json!({ "items": items }), ANN).await;
+    assert_eq!(added.status, 200, "{}", added.text);
+    let listed = server.get(&format!("{path}?order=asc"), ANN).await.json();
+    assert!(listed["data"][1]["id"].as_str().unwrap().starts_with("mcp_"), "{listed}");
+    let body = json!({ "input": "thanks", "conversation": conversation["id"] });
+    assert_eq!(server.post(RESPONSES, &body, ANN).await.status, 200);
+    let body = json!({ "input": [items[0], items[1], { "role": "user", "content": "thanks" }] });
+    assert_eq!(server.post(RESPONSES, &body, ANN).await.status, 200);
+    let told = json!(server.model.requests().pop().unwrap().messages).to_string();
+    assert!(told.contains("The result of this call is not known any more."), "{told}");
+}

@@ -163,6 +163,39 @@ async fn a_stream_that_breaks_off_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_character_cut_in_half_between_two_pieces_is_whole() {
+    // As a server in JavaScript writes what it cuts.
+    let chat =
+        |half: &str| format!("data: {{\"choices\": [{{\"index\": 0, \"delta\": {{\"content\": \"{half}\"}}}}]}}\n\n");
+    let delta = r#"event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": "#;
+    let named =
+        |half: &str| format!("{delta}{{\"type\": \"text_delta\", \"text\": \"{half}\"}}}}\n\n").replace("\\n", "\n");
+    let pieces = ["so \\ud83d", "\\ude00 and \\ud83d", " end"];
+    let finish =
+        "data: {\"choices\": [{\"index\": 0, \"delta\": {}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
+    let stop = "event: message_stop\ndata: {\"type\": \"message_stop\"}\n\n";
+    for (kind, frames, end) in
+        [(RemoteKind::OpenAi, pieces.map(chat), finish), (RemoteKind::Anthropic, pieces.map(named), stop)]
+    {
+        let frames = frames.into_iter().chain([end.to_owned()]).collect();
+        let server = Provider::start(vec![CannedAnswer::Events { frames, then_hang: false }]).await;
+        let events = collect_turn(server.model(kind, "m").chat(question("hi")).await).await.unwrap();
+        let said: String = events
+            .iter()
+            .filter_map(|event| match event {
+                ModelEvent::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(said, "so 😀 and \u{fffd} end", "{kind:?}: {events:?}");
+        assert!(
+            matches!(events.last(), Some(ModelEvent::Done { reason: DoneReason::Stop, .. })),
+            "{kind:?}: {events:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn half_a_call_is_no_call_and_wrong_arguments_reach_the_tool() {
     let call = |arguments: &str| {
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [

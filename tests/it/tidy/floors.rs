@@ -108,14 +108,14 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "agent/src",
         floors: &[
-            &["error", "confidence", "coverage", "prompt_form", "tokens", "sql_text"],
+            &["error", "confidence", "coverage", "half_characters", "prompt_form", "tokens", "sql_text"],
             &["config", "telemetry"],
             &["chart"],
             &["models"],
             &["attachments", "budget", "history", "proof", "repair", "template"],
             &["assessment", "counter_checks"],
             &["event"],
-            &["event_log", "results"],
+            &["event_log", "results", "stored_log"],
             &["run_watcher"],
             &["prompt"],
             &["request"],

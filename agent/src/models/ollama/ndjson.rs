@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{AgentError, Result};
+use crate::half_characters::{marked, replaced};
+use crate::models::cut_text::CutText;
 use crate::models::{DoneReason, ModelEvent, ModelToolCall, TokenUsage};
 
 /// A line longer than this is not a chat line.
@@ -15,6 +17,7 @@ const MAX_LINE_BYTES: usize = 16 << 20;
 pub(super) struct NdjsonDecoder {
     /// The beginning of a line whose end has not arrived.
     partial_line: Vec<u8>,
+    cut: CutText,
     done: bool,
 }
 
@@ -52,17 +55,18 @@ impl NdjsonDecoder {
         if line.is_empty() || self.done {
             return Ok(());
         }
-        let line: ChatLine = serde_json::from_slice(line).map_err(|error| {
+        let (line, is_marked) = read_chat_line(line).map_err(|error| {
             failed(format!("it sent a line that is no chat reply ({error}): {}", beginning_of(line)))
         })?;
         if let Some(error) = line.error {
             return Err(failed(error));
         }
         if let Some(message) = line.message {
-            message.add_events(events)?;
+            message.add_events(&mut self.cut, is_marked, events)?;
         }
         if line.done {
             self.done = true;
+            events.extend(self.cut.finish().into_iter().flatten());
             let reason = match line.done_reason.as_deref() {
                 Some("length") => DoneReason::Length,
                 _ => DoneReason::Stop,
@@ -123,16 +127,35 @@ struct LineFunction {
 }
 
 impl LineMessage {
-    fn add_events(self, events: &mut Vec<ModelEvent>) -> Result<()> {
-        let not_empty = |text: &String| !text.is_empty();
-        events.extend(self.thinking.filter(not_empty).map(ModelEvent::Thinking));
-        events.extend(self.content.filter(not_empty).map(ModelEvent::Text));
+    fn add_events(self, cut: &mut CutText, is_marked: bool, events: &mut Vec<ModelEvent>) -> Result<()> {
+        events.extend(self.thinking.and_then(|thinking| cut.think(thinking, is_marked)));
+        events.extend(self.content.into_iter().flat_map(|text| cut.say(text, is_marked)).flatten());
         for call in self.tool_calls.unwrap_or_default() {
             let LineFunction { name, arguments } = call.function;
             let arguments = as_object(&name, arguments)?;
             events.push(ModelEvent::ToolCall(ModelToolCall { id: call.id, name, arguments }));
         }
         Ok(())
+    }
+}
+
+/// Reads a line. Returns whether halves of characters are marked in its texts.
+fn read_chat_line(line: &[u8]) -> serde_json::Result<(ChatLine, bool)> {
+    let error = match serde_json::from_slice(line) {
+        Ok(read) => return Ok((read, false)),
+        Err(error) => error,
+    };
+    // Bytes that are no characters are shown as lost ones.
+    let text = String::from_utf8_lossy(line);
+    let Some(with_marks) = marked(text.as_bytes()) else {
+        return serde_json::from_str(&text).map(|read| (read, false)).map_err(|_| error);
+    };
+    let read: ChatLine = serde_json::from_slice(&with_marks)?;
+    // Only texts go on in the next line.
+    let has_more = read.error.is_some() || read.message.as_ref().is_some_and(|message| message.tool_calls.is_some());
+    match replaced(text.as_bytes()).filter(|_| has_more) {
+        Some(without) => Ok((serde_json::from_slice(&without)?, false)),
+        None => Ok((read, true)),
     }
 }
 
@@ -216,6 +239,40 @@ mod tests {
     #[test]
     fn the_last_line_needs_no_line_end() {
         assert_eq!(decode(&[BODY.trim_end().as_bytes()]).unwrap(), expected());
+    }
+
+    #[test]
+    fn characters_cut_in_half_between_lines_are_whole() {
+        let lines = [
+            r#"{"message":{"thinking":"a \ud83d"}}"#,
+            r#"{"message":{"content":"so \ud83d"}}"#,
+            r#"{"message":{"content":"\ude00\ud83d"}}"#,
+            r#"{"message":{"content":"\ude01 \ude02"}}"#,
+            r#"{"message":{"tool_calls":[{"function":{"name":"t","arguments":{"a":"\ud83d"}}}]}}"#,
+            r#"{"message":{"content":"end\ud83d"}}"#,
+            r#"{"done":true}"#,
+        ];
+        let events = decode(&[lines.join("\n").as_bytes(), b"\n"]).unwrap();
+        let said = |text: &str| ModelEvent::Text(text.to_owned());
+        let call = ModelToolCall { id: None, name: "t".to_owned(), arguments: json!({"a": "\u{fffd}"}) };
+        let expected = [
+            ModelEvent::Thinking("a ".to_owned()),
+            ModelEvent::Thinking("\u{fffd}".to_owned()),
+            said("so "),
+            said("😀"),
+            said("😁 \u{fffd}"),
+            ModelEvent::ToolCall(call),
+            said("end"),
+            said("\u{fffd}"),
+        ];
+        assert_eq!(events[..expected.len()], expected);
+        assert!(matches!(&events[expected.len()..], [ModelEvent::Done { .. }]), "{events:?}");
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_end_no_reply() {
+        let events = decode(&[b"{\"message\":{\"content\":\"a\xf0\x9f b\"},\"done\":true}\n"]).unwrap();
+        assert_eq!(events[0], ModelEvent::Text("a\u{fffd} b".to_owned()));
     }
 
     #[test]

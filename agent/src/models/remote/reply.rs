@@ -3,50 +3,23 @@
 //! A stream that ends without the provider's final event is an error, and so is a reply that is too long.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_stream::try_stream;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ContentPart, StopReason, StreamEnd, Usage};
+use genai::chat::{ChatStream, ChatStreamEvent, ContentPart, StopReason, StreamEnd, Usage};
 
 use super::RemoteKind;
 use super::calls::CallCollector;
 use super::errors::{ErrorTranslator, ProviderRefusal};
+use super::frames::{FrameWatch, MarkedPiece};
 use super::thoughts::{ThoughtMemory, Thoughts};
 use crate::error::{AgentError, Result};
+use crate::models::cut_text::CutText;
 use crate::models::{DoneReason, ModelEvent, TokenUsage};
 
 /// Bytes of all pieces of one turn; ten times a model's longest output.
 const MAX_TURN_BYTES: usize = 16 << 20;
-
-/// Tokens of Anthropic's thinking, which genai does not pass on from a stream.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ThinkingTokens(Arc<AtomicU64>);
-
-impl ThinkingTokens {
-    /// Returns options that count them.
-    pub(super) fn counted_from(&self, options: ChatOptions, kind: RemoteKind) -> ChatOptions {
-        if kind != RemoteKind::Anthropic {
-            return options;
-        }
-        let counted = Arc::clone(&self.0);
-        options.with_raw_frame_fn(move |_, frame| {
-            if frame.event != Some("message_delta") {
-                return;
-            }
-            let data = frame.json().unwrap_or_default();
-            let tokens = data.pointer("/usage/output_tokens_details/thinking_tokens");
-            if let Some(tokens) = tokens.and_then(serde_json::Value::as_u64) {
-                counted.store(tokens, Ordering::Relaxed);
-            }
-        })
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Reads one turn.
 pub(super) struct ReplyReader {
@@ -54,7 +27,7 @@ pub(super) struct ReplyReader {
     pub(super) kind: RemoteKind,
     pub(super) translator: ErrorTranslator,
     pub(super) thoughts: Arc<ThoughtMemory>,
-    pub(super) thinking_tokens: ThinkingTokens,
+    pub(super) frames: FrameWatch,
 }
 
 impl ReplyReader {
@@ -73,14 +46,24 @@ impl ReplyReader {
 
     fn read(self) -> impl Stream<Item = Result<ModelEvent, ProviderRefusal>> + Send + 'static {
         try_stream! {
-            let ReplyReader { mut stream, kind, translator, thoughts, thinking_tokens } = self;
+            let ReplyReader { mut stream, kind, translator, thoughts, frames } = self;
             let mut calls = CallCollector::new(kind);
+            let mut cut = CutText::default();
             let mut bytes = 0_usize;
             let mut has_said = false;
             let end = loop {
                 let event = match stream.next().await {
                     Some(Ok(event)) => event,
-                    Some(Err(error)) => Err(translator.refusal(error))?,
+                    Some(Err(error)) => {
+                        let mended = frames.mended(&error, kind).ok_or_else(|| translator.refusal(error));
+                        let MarkedPiece { thinking, text } = mended?;
+                        bytes = bytes.saturating_add(thinking.len() + text.len());
+                        has_said |= !text.is_empty();
+                        for event in [cut.think(thinking, true)].into_iter().chain(cut.say(text, true)).flatten() {
+                            yield event;
+                        }
+                        continue;
+                    }
                     None => Err(broke_off(&translator))?,
                 };
                 bytes = bytes.saturating_add(size_of_piece(&event));
@@ -90,10 +73,14 @@ impl ReplyReader {
                 match event {
                     ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                         has_said = true;
-                        yield ModelEvent::Text(chunk.content);
+                        for event in cut.say(chunk.content, false).into_iter().flatten() {
+                            yield event;
+                        }
                     }
                     ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
-                        yield ModelEvent::Thinking(chunk.content);
+                        if let Some(event) = cut.think(chunk.content, false) {
+                            yield event;
+                        }
                     }
                     ChatStreamEvent::ToolCallChunk(chunk) => {
                         calls.push(chunk.tool_call).map_err(|detail| translator.failed(detail))?;
@@ -102,6 +89,9 @@ impl ReplyReader {
                     _ => {}
                 }
             };
+            for event in cut.finish().into_iter().flatten() {
+                yield event;
+            }
             let StreamEnd { captured_usage, captured_stop_reason, captured_content, .. } = end;
             let reason = match captured_stop_reason {
                 Some(StopReason::MaxTokens(_)) => DoneReason::Length,
@@ -128,7 +118,7 @@ impl ReplyReader {
                 }
                 yield ModelEvent::ToolCall(collected.call);
             }
-            let usage = tokens(captured_usage.unwrap_or_default(), thinking_tokens.get());
+            let usage = tokens(captured_usage.unwrap_or_default(), frames.thinking_tokens());
             yield ModelEvent::Done { usage, reason };
         }
     }

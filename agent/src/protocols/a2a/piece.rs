@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::A2aVersion;
-use crate::protocols::Frame;
+use crate::protocols::{Frame, push_json};
 
 /// The artifact that has the answer.
 pub(super) const ANSWER: &str = "answer";
@@ -82,6 +82,33 @@ pub(super) fn piece_frame(of: &PieceOf<'_>, text: &str, append: bool) -> Frame {
     Frame::unnamed(&PieceAnswer { jsonrpc: "2.0", id: of.id, result })
 }
 
+/// What stands for a text, and how that is written.
+const PLACE: (&str, &str) = ("\u{0}", "\"\\u0000\"");
+
+/// A server-sent event with a piece that is appended, but for its text: it is the same for all of them.
+#[derive(Debug)]
+pub(super) struct PieceBytes {
+    before: String,
+    after: String,
+}
+
+impl PieceBytes {
+    pub(super) fn new(of: &PieceOf<'_>) -> Self {
+        let (place, written) = PLACE;
+        let data = piece_frame(of, place, true).data;
+        // Nothing behind the text is a client's.
+        let (before, after) = data.rsplit_once(written).unwrap_or_default();
+        Self { before: format!("data: {before}"), after: format!("{after}\n\n") }
+    }
+
+    /// Appends the bytes of [`piece_frame`] with this text.
+    pub(super) fn push(&self, text: &str, to: &mut Vec<u8>) {
+        to.extend_from_slice(self.before.as_bytes());
+        push_json(text, to);
+        to.extend_from_slice(self.after.as_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -107,5 +134,21 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","id":7,"result":{begin}{artifact},"kind":"text"{end},"kind":"artifact-update"}}}}"#
             )
         );
+    }
+    #[test]
+    fn pieces_that_are_appended_have_the_bytes_of_their_frames() {
+        let context_id = json!("\u{0}");
+        for id in [json!(7), json!("\u{0}")] {
+            for version in [A2aVersion::V0_3, A2aVersion::V1_0] {
+                let of = PieceOf { version, id: &id, task_id: "\u{0}", context_id: &context_id };
+                let bytes = PieceBytes::new(&of);
+                for text in ["so", " \"far\"\n", "\u{0}", "", "é😀"] {
+                    let (mut pushed, mut framed) = (Vec::new(), Vec::new());
+                    bytes.push(text, &mut pushed);
+                    piece_frame(&of, text, true).push_sse(&mut framed);
+                    assert_eq!(String::from_utf8(pushed).unwrap(), String::from_utf8(framed).unwrap());
+                }
+            }
+        }
     }
 }

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::A2aVersion;
-use super::piece::{ANSWER, PieceOf, piece_frame};
+use super::piece::{ANSWER, PieceBytes, PieceOf, piece_frame};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunEvent, RunOutcome, RunStarted, TextPhase, ToolResult, ToolStatus};
 use crate::protocols::run_end::RunEnd;
-use crate::protocols::{Frame, Renderer, add_assessment, add_chart, add_ticket};
+use crate::protocols::{Frame, Renderer, add_assessment, add_chart, add_ticket, push_frames};
 
 /// What the status of a task that was stopped says.
 const CANCELLED: &str = "cancelled";
@@ -30,6 +30,8 @@ pub struct A2aRenderer {
     has_begun: bool,
     /// Pieces were sent as the answer of what turned out to be none.
     is_stale: bool,
+    /// The bytes around a piece of it.
+    around_piece: Option<PieceBytes>,
     artifacts: Vec<Value>,
     /// The time of the latest event.
     at: Option<DateTime<Utc>>,
@@ -49,6 +51,7 @@ impl A2aRenderer {
             said: String::new(),
             has_begun: false,
             is_stale: false,
+            around_piece: None,
             artifacts: Vec::new(),
             at: None,
             end: RunEnd::default(),
@@ -211,6 +214,7 @@ impl A2aRenderer {
         let task = started.request["task"].as_str().map(str::to_owned);
         self.run_id = task.unwrap_or_else(|| started.run_id.to_string());
         self.context_id = json!(started.conversation);
+        self.around_piece = None;
         let mut user = started.request["message"].clone();
         // Sent in one version, and maybe read in the other.
         let sent = user["parts"].as_array().into_iter().flatten();
@@ -328,6 +332,20 @@ impl Renderer for A2aRenderer {
             | EventKind::Paused { .. } => Vec::new(),
         }
     }
+
+    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
+        match &event.kind {
+            EventKind::TextDelta { text, .. } if self.has_begun => {
+                self.at = Some(event.at);
+                self.said.push_str(text);
+                self.is_stale = false;
+                let (version, context_id) = (self.version, &self.context_id);
+                let of = PieceOf { version, id: &self.id, task_id: &self.run_id, context_id };
+                self.around_piece.get_or_insert_with(|| PieceBytes::new(&of)).push(text, to);
+            }
+            _ => push_frames(self, event, to),
+        }
+    }
 }
 
 /// Returns a part that a client sent, in the words of the version.
@@ -379,6 +397,32 @@ fn object_of<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_pushed_is_what_is_framed() {
+        let said = |text: &str| EventKind::TextDelta { item_id: "msg_1".into(), text: text.to_owned() };
+        let done = |phase| EventKind::TextDone { item_id: "msg_1".to_owned(), text: "so far".to_owned(), phase };
+        let kinds = [
+            said("so"),
+            said(" \"far\""),
+            done(TextPhase::Commentary),
+            said("and"),
+            said(" on"),
+            done(TextPhase::FinalAnswer),
+            said("!"),
+        ];
+        for version in [A2aVersion::V0_3, A2aVersion::V1_0] {
+            let (mut framing, mut pushing) = (A2aRenderer::new(version, json!(1)), A2aRenderer::new(version, json!(1)));
+            let (mut framed, mut pushed) = (Vec::new(), Vec::new());
+            for (seq, kind) in (0..).zip(kinds.clone()) {
+                let event = RunEvent { seq, at: DateTime::default(), kind };
+                push_frames(&mut framing, &event, &mut framed);
+                pushing.push_sse(&event, &mut pushed);
+                assert_eq!(framing.task(), pushing.task());
+            }
+            assert_eq!(String::from_utf8(pushed).unwrap(), String::from_utf8(framed).unwrap());
+        }
+    }
 
     #[test]
     fn a_part_is_shown_in_the_words_of_the_version_that_asks() {

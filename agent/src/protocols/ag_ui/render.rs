@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::assessment::ASSESSMENT;
 use crate::event::{EventKind, RunEvent, RunOutcome, ToolResult, WaitingCall};
 use crate::protocols::run_end::RunEnd;
-use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
+use crate::protocols::{Frame, Renderer, add_chart, add_ticket, push_data, push_frames};
 
 /// The protocol's version that is spoken.
 const VERSION: &str = "1.0";
@@ -44,6 +44,20 @@ struct MessagePiece<'a> {
     r#type: &'static str,
     message_id: &'a str,
     delta: &'a str,
+}
+
+impl<'a> MessagePiece<'a> {
+    fn of(kind: &'a EventKind) -> Option<Self> {
+        match kind {
+            EventKind::TextDelta { item_id, text } => {
+                Some(Self { r#type: "TEXT_MESSAGE_CONTENT", message_id: item_id, delta: text })
+            }
+            EventKind::ThinkingDelta { item_id, text } => {
+                Some(Self { r#type: "REASONING_MESSAGE_CONTENT", message_id: item_id, delta: text })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl AgUiRenderer {
@@ -172,17 +186,10 @@ impl Renderer for AgUiRenderer {
                 vec![frame("RUN_STARTED", data)]
             }
             EventKind::ThinkingStarted { item_id } => self.begin(item_id, MessagePart::Thinking),
-            EventKind::ThinkingDelta { item_id, text } => {
-                vec![Frame::unnamed(&MessagePiece {
-                    r#type: "REASONING_MESSAGE_CONTENT",
-                    message_id: item_id,
-                    delta: text,
-                })]
+            EventKind::ThinkingDelta { .. } | EventKind::TextDelta { .. } => {
+                MessagePiece::of(&event.kind).iter().map(Frame::unnamed).collect()
             }
             EventKind::TextStarted { item_id } => self.begin(item_id, MessagePart::Text),
-            EventKind::TextDelta { item_id, text } => {
-                vec![Frame::unnamed(&MessagePiece { r#type: "TEXT_MESSAGE_CONTENT", message_id: item_id, delta: text })]
-            }
             EventKind::ThinkingDone { .. } | EventKind::TextDone { .. } => self.close(),
             // A call that a person approved was shown when it began to wait.
             EventKind::ToolCallStarted(call) if call.approval_request_id.is_some() => Vec::new(),
@@ -207,6 +214,13 @@ impl Renderer for AgUiRenderer {
             | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
             | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+
+    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
+        match MessagePiece::of(&event.kind) {
+            Some(piece) => push_data(None, &piece, to),
+            None => push_frames(self, event, to),
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{AskData, AskRenderer};
 use crate::event::RunEvent;
 use crate::protocols::{Paragraphs, json_text};
+use crate::stored_log::split_pieces;
 
 /// A frame of the stored trace, or several consecutive ones that are pieces of one text.
 #[derive(Serialize)]
@@ -85,17 +86,6 @@ pub fn decode_trace(stored: String) -> String {
         }
     }
     serde_json::to_string(&frames).unwrap_or(stored)
-}
-
-/// Splits the text into pieces of these lengths in bytes; `None` where they do not make up the text.
-fn split_pieces<'a>(mut text: &'a str, lengths: &[usize]) -> Option<Vec<&'a str>> {
-    let mut parts = Vec::with_capacity(lengths.len());
-    for length in lengths {
-        let (part, rest) = text.split_at_checked(*length)?;
-        parts.push(part);
-        text = rest;
-    }
-    (text.is_empty() && !parts.is_empty()).then_some(parts)
 }
 
 #[cfg(test)]

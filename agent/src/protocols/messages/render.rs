@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::TokenUsage;
 use crate::protocols::run_end::{RunEnd, model_named};
-use crate::protocols::{Frame, Renderer, add_assessment};
+use crate::protocols::{Frame, Renderer, add_assessment, push_data, push_frames};
 
 /// Renders one run.
 #[derive(Debug, Default)]
@@ -22,7 +22,9 @@ pub struct MessagesRenderer {
     end: RunEnd,
 }
 
-/// `content_block_delta`, which nearly all events are.
+const BLOCK_DELTA: &str = "content_block_delta";
+
+/// An event of this name, which nearly all are.
 #[derive(Serialize)]
 struct BlockDelta<'a> {
     r#type: &'static str,
@@ -88,9 +90,9 @@ impl MessagesRenderer {
         frames
     }
 
-    /// Adds a piece to the block that is open.
-    fn add(&mut self, field: &str, piece: &str) -> Vec<Frame> {
-        let Some(index) = self.content.len().checked_sub(1).filter(|_| self.is_open) else { return Vec::new() };
+    /// Adds a piece to the block that is open, if one is.
+    fn add<'a>(&mut self, field: &str, piece: &'a str) -> Option<BlockDelta<'a>> {
+        let index = self.content.len().checked_sub(1).filter(|_| self.is_open)?;
         if let Some(Value::String(said)) = self.content[index].get_mut(field) {
             said.push_str(piece);
         }
@@ -98,7 +100,16 @@ impl MessagesRenderer {
             "thinking" => PieceDelta::Thinking { thinking: piece },
             _ => PieceDelta::Text { text: piece },
         };
-        vec![Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta })]
+        Some(BlockDelta { r#type: BLOCK_DELTA, index, delta })
+    }
+
+    /// Adds a piece of thinking or text; `None` where the event is no piece, or is not shown.
+    fn add_piece<'a>(&mut self, kind: &'a EventKind) -> Option<BlockDelta<'a>> {
+        match kind {
+            EventKind::ThinkingDelta { text, .. } if !self.omits_thinking => self.add("thinking", text),
+            EventKind::TextDelta { text, .. } => self.add("text", text),
+            _ => None,
+        }
     }
 
     /// Ends the block that is open.
@@ -115,7 +126,7 @@ impl MessagesRenderer {
         let mut frames = self.begin(json!({ "type": "tool_use", "id": call.call_id, "name": call.name, "input": {} }));
         let index = self.content.len() - 1;
         let delta = PieceDelta::InputJson { partial_json: &call.args_raw };
-        frames.push(Frame::named("content_block_delta", &BlockDelta { r#type: "content_block_delta", index, delta }));
+        frames.push(Frame::named(BLOCK_DELTA, &BlockDelta { r#type: BLOCK_DELTA, index, delta }));
         self.content[index]["input"] = serde_json::from_str(&call.args_raw).unwrap_or_else(|_| json!({}));
         frames.extend(self.end());
         frames
@@ -152,10 +163,11 @@ impl Renderer for MessagesRenderer {
             EventKind::ThinkingStarted { .. } => {
                 self.begin(json!({ "type": "thinking", "thinking": "", "signature": "" }))
             }
-            EventKind::ThinkingDelta { .. } if self.omits_thinking => Vec::new(),
-            EventKind::ThinkingDelta { text, .. } => self.add("thinking", text),
+            EventKind::ThinkingDelta { .. } | EventKind::TextDelta { .. } => {
+                let piece = self.add_piece(&event.kind);
+                piece.iter().map(|piece| Frame::named(BLOCK_DELTA, piece)).collect()
+            }
             EventKind::TextStarted { .. } => self.begin(json!({ "type": "text", "text": "" })),
-            EventKind::TextDelta { text, .. } => self.add("text", text),
             EventKind::ThinkingDone { .. } | EventKind::TextDone { .. } => self.end(),
             EventKind::ClientToolRequested(call) => self.call(call),
             EventKind::RunFinished { .. } => self.finished(),
@@ -172,6 +184,17 @@ impl Renderer for MessagesRenderer {
             | EventKind::AnswerFinal { .. }
             | EventKind::RunError { .. }
             | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+
+    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
+        match &event.kind {
+            EventKind::ThinkingDelta { .. } | EventKind::TextDelta { .. } => {
+                if let Some(piece) = self.add_piece(&event.kind) {
+                    push_data(Some(BLOCK_DELTA), &piece, to);
+                }
+            }
+            _ => push_frames(self, event, to),
         }
     }
 }

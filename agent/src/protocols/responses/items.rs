@@ -209,7 +209,11 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             InputItem::FunctionCallOutput { call_id: text("call_id")?, output }
         }
         "mcp_call" => InputItem::McpCall {
-            id: text("id")?,
+            // Sessions of OpenAI's agents send back what a server did without its id.
+            id: match &item["id"] {
+                Value::Null => format!("mcp_unnamed{}", at.replace(|letter: char| !letter.is_ascii_digit(), "")),
+                _ => text("id")?,
+            },
             name: text("name")?,
             arguments: arguments_of(item, at)?,
             output: match (&item["output"], &item["error"]) {
@@ -540,5 +544,16 @@ mod tests {
         for rows in [json!([{ "text": "a", "score": 1 }]), json!([{ "type": "row", "text": "a" }]), json!([1, 2])] {
             assert_eq!(serde_json::from_str::<Value>(&output_text(&rows)).ok(), Some(rows));
         }
+    }
+    #[test]
+    fn a_servers_call_may_have_lost_its_id() {
+        let call = |id: Value| json!({ "type": "mcp_call", "id": id, "name": "run_sql", "arguments": "{}" });
+        let items = parse_items(&json!([call(Value::Null), call(json!("mcp_a")), call(Value::Null)])).unwrap();
+        let id = |item: &InputItem| match item {
+            InputItem::McpCall { id, .. } => id.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(items.iter().map(id).collect::<Vec<_>>(), ["mcp_unnamed0", "mcp_a", "mcp_unnamed2"]);
+        assert_eq!(parse_items(&json!([call(json!(7))])).unwrap_err().param.as_deref(), Some("input[0].id"));
     }
 }

@@ -15,7 +15,7 @@ use crate::event::{
 use crate::models::TokenUsage;
 use crate::proof::{ProofLink, ProofOrigin};
 use crate::protocols::run_end::RunEnd;
-use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
+use crate::protocols::{Frame, Renderer, add_chart, add_ticket, push_data, push_frames};
 
 /// The clients that read the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,9 @@ struct SaidText {
     text: String,
 }
 
-/// `response.output_text.delta`.
+const TEXT_DELTA: &str = "response.output_text.delta";
+
+/// An event of this name. Nearly all are: they are written without building a document first.
 #[derive(Serialize)]
 struct TextDelta<'a> {
     r#type: &'static str,
@@ -141,29 +143,24 @@ impl ResponsesRenderer {
         vec![added, self.event("response.content_part.added", part_added)]
     }
 
-    fn text_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
-        let Some(index) = self.index_of(item_id) else { return Vec::new() };
+    fn text_delta<'a>(&mut self, item_id: &'a str, text: &'a str) -> Option<TextDelta<'a>> {
+        let index = self.index_of(item_id)?;
         // Kept as it grows: a run that breaks off shows the text so far.
         let item = &mut self.output[index];
         match item["content"].get_mut(0).and_then(|part| part.get_mut("text")) {
             Some(Value::String(said)) => said.push_str(text),
             _ => item["content"] = json!([text_part(text)]),
         }
-        // Nearly all events are these: they are written without building a document first.
-        let name = "response.output_text.delta";
         let sequence_number = self.next_sequence();
-        vec![Frame::named(
-            name,
-            &TextDelta {
-                r#type: name,
-                sequence_number,
-                item_id,
-                output_index: index,
-                content_index: 0,
-                delta: text,
-                logprobs: [],
-            },
-        )]
+        Some(TextDelta {
+            r#type: TEXT_DELTA,
+            sequence_number,
+            item_id,
+            output_index: index,
+            content_index: 0,
+            delta: text,
+            logprobs: [],
+        })
     }
 
     /// Ends a text, with what proves parts of it.
@@ -438,6 +435,17 @@ impl Renderer for ResponsesRenderer {
         frames.extend(self.frames_of(event));
         frames
     }
+
+    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
+        match &event.kind {
+            EventKind::TextDelta { item_id, text } if self.said.is_none() => {
+                if let Some(delta) = self.text_delta(item_id, text) {
+                    push_data(Some(TEXT_DELTA), &delta, to);
+                }
+            }
+            _ => push_frames(self, event, to),
+        }
+    }
 }
 
 impl ResponsesRenderer {
@@ -459,7 +467,9 @@ impl ResponsesRenderer {
             EventKind::ThinkingDelta { item_id, text } => self.thinking_delta(item_id, text),
             EventKind::ThinkingDone { item_id, text } => self.thinking_done(item_id, text),
             EventKind::TextStarted { item_id } => self.text_started(item_id),
-            EventKind::TextDelta { item_id, text } => self.text_delta(item_id, text),
+            EventKind::TextDelta { item_id, text } => {
+                self.text_delta(item_id, text).iter().map(|delta| Frame::named(TEXT_DELTA, delta)).collect()
+            }
             EventKind::TextDone { item_id, text, phase } => self.text_said(item_id, text, *phase),
             EventKind::ToolCallStarted(call) => self.tool_started(call),
             EventKind::ToolResult(result) => self.tool_returned(result),
@@ -543,6 +553,28 @@ fn error_message(result: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_pushed_is_what_is_framed() {
+        let said = |text: &str| EventKind::TextDelta { item_id: "msg_1".into(), text: text.to_owned() };
+        let done = EventKind::TextDone {
+            item_id: "msg_1".to_owned(),
+            text: "so \"far\"".to_owned(),
+            phase: TextPhase::FinalAnswer,
+        };
+        let started = |item_id: &str| EventKind::TextStarted { item_id: item_id.to_owned() };
+        let kinds = [started("msg_1"), said("so"), said(" \"far\""), done, started("msg_2"), said("?")];
+        let renderer = || ResponsesRenderer::new(ResponsesDialect::OpenAi);
+        let (mut framing, mut pushing) = (renderer(), renderer());
+        let (mut framed, mut pushed) = (Vec::new(), Vec::new());
+        for (seq, kind) in (0..).zip(kinds) {
+            let event = RunEvent { seq, at: DateTime::default(), kind };
+            push_frames(&mut framing, &event, &mut framed);
+            pushing.push_sse(&event, &mut pushed);
+            assert_eq!(framing.response(), pushing.response());
+        }
+        assert_eq!(String::from_utf8(pushed).unwrap(), String::from_utf8(framed).unwrap());
+    }
 
     #[test]
     fn what_was_thought_so_far_is_shown_of_a_run_that_breaks_off() {

@@ -117,3 +117,23 @@ async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
         Err(Err(_)) => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_ends_where_its_language_ends_it() {
+        for (text, first) in [
+            ("There were 3. Then none", "There were 3. "),
+            ("共有3个。其中", "共有3个。"),
+            ("3件です！次", "3件です！"),
+            ("いくつ？", "いくつ？"),
+        ] {
+            assert_eq!(sentence_end(text).map(|end| &text[..end]), Some(first));
+        }
+        assert_eq!(sentence_end("共有3个"), None);
+        let listed = "东京、".repeat(400);
+        assert!(sentence_end(&listed).is_some_and(|end| end < 700), "one without an end is cut");
+    }
+}

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use querent_agent::estimate_tokens;
+use querent_catalog::{CatalogError, Role};
 use serde_json::{Value, json};
 use tiktoken_rs::cl100k_base_singleton;
 
@@ -23,7 +24,7 @@ const FIELDS: [&str; 5] = ["input", "model", "encoding_format", "dimensions", "u
 
 /// `POST /v1/embeddings`.
 pub(in crate::http) async fn create(
-    ApiCall { state, .. }: ApiCall,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body, &FIELDS)?;
@@ -62,7 +63,8 @@ pub(in crate::http) async fn create(
     let tokens: usize = texts.iter().map(|text| estimate_tokens(text)).sum();
     let embedder = Arc::clone(embedder);
     let embedded = tokio::task::spawn_blocking(move || embedder.embed(&texts)).await;
-    let vectors = embedded.map_err(ApiError::internal)??;
+    let embedded = embedded.map_err(ApiError::internal)?;
+    let vectors = embedded.map_err(|error| unusable(&name, error, principal.role()))?;
     let data: Vec<Value> = vectors
         .into_iter()
         .enumerate()
@@ -122,6 +124,20 @@ fn text_of_tokens(tokens: &[Value]) -> Result<String, OpenAiError> {
         Some(Ok(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Some(Err(_)) | None => Err(invalid("input", "`input` has what is no token of cl100k_base; send texts")),
     }
+}
+
+/// Returns the error for a model that cannot be used. What it lacks, and where its server is, is told to administrators only, as of
+/// the agent's models.
+fn unusable(model: &str, error: CatalogError, role: Role) -> OpenAiError {
+    let CatalogError::Embedder { .. } = error else { return error.into() };
+    tracing::warn!(model, %error, "texts could not be embedded");
+    let message = match role {
+        Role::Admin => error.to_string(),
+        Role::Read | Role::Write => {
+            format!("the embedding model {model} cannot be used; tell whoever runs this server, its log says why")
+        }
+    };
+    OpenAiError::unavailable(ErrorCode::EmbedderError, message)
 }
 
 fn invalid(param: &str, message: impl Into<String>) -> OpenAiError {

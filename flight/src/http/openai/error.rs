@@ -82,6 +82,12 @@ impl OpenAiError {
         Self { status, message, param: None, code, is_final: true, headers: Box::default() }
     }
 
+    /// Makes the error for what this server has and cannot use now.
+    pub(crate) fn unavailable(code: ErrorCode, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::SERVICE_UNAVAILABLE, message.into());
+        Self { status, message, param: None, code, is_final: true, headers: Box::default() }
+    }
+
     /// Returns it as the event that a WebSocket has for errors, and counts it.
     pub(crate) fn event(&self) -> Value {
         metrics::error(self.code.as_str());
