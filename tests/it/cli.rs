@@ -2,6 +2,7 @@
 
 mod answers;
 mod formats;
+mod help;
 mod shell;
 mod trust;
 

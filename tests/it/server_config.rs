@@ -238,8 +238,16 @@ fn every_key_can_be_set_from_its_variables() {
 fn a_misspelt_variable_is_a_warning() {
     let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
     assert!(config.warnings[0].contains("did you mean QUERENT_AGENT_MODEL?"), "{:?}", config.warnings);
-    let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();
-    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    // A name without its section.
+    for (name, meant) in [("QUERENT_TOKENS", "QUERENT_AUTH_TOKENS"), ("QUERENT_MODEL", "QUERENT_AGENT_MODEL")] {
+        let config = Config::load(&environment(SettingSources::default(), &[(name, "x")])).unwrap();
+        assert!(config.warnings[0].ends_with(&format!("did you mean {meant}?")), "{:?}", config.warnings);
+    }
+    // Those of the command line are known.
+    for name in ["QUERENT_SOMETHING_ELSE", "QUERENT_CA", "QUERENT_CLIENT_KEY", "QUERENT_TOKEN", "QUERENT_SERVER"] {
+        let config = Config::load(&environment(SettingSources::default(), &[(name, "x")])).unwrap();
+        assert!(config.warnings.is_empty(), "{name}: {:?}", config.warnings);
+    }
 }
 
 fn with_file(text: &str) -> (TempDir, SettingSources) {

@@ -96,11 +96,13 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum SourceFormat {
+    #[value(alias = "tsv", alias = "tab", alias = "txt", alias = "dat")]
     Csv,
     #[value(alias = "json", alias = "jsonl", alias = "geojson")]
     Ndjson,
+    #[value(alias = "parq", alias = "pq")]
     Parquet,
-    #[value(alias = "ipc", alias = "feather")]
+    #[value(alias = "arrows", alias = "ipc", alias = "feather")]
     Arrow,
     #[value(alias = "excel", alias = "xls", alias = "xlsb", alias = "xlsm", alias = "ods")]
     Xlsx,

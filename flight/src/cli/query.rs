@@ -43,7 +43,7 @@ pub(super) struct OutputArgs {
     /// Print one JSON object a row: --output ndjson
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Rows that a table shows; 0 shows all [default: 40 on a terminal, else 100]
+    /// Rows that a table shows; 0 shows all [default: what the terminal has lines for, at most 40; else 100]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
 }

@@ -1,5 +1,6 @@
 //! The target of a command: a running server, or a data folder in this process.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,7 +19,7 @@ const SERVER_VARIABLE: &str = "QUERENT_SERVER";
 pub(super) struct TargetArgs {
     #[command(flatten)]
     server: ServerArgs,
-    #[arg(long, value_name = "DIR", conflicts_with = "server", help = format!(
+    #[arg(long, value_name = "DIR", value_parser = folder, conflicts_with = "server", help = format!(
         "Work on this data folder in this process, without a server [default: QUERENT_DATA, or {}]",
         Settings::default().data.display(),
     ))]
@@ -108,6 +109,11 @@ impl ServerArgs {
         let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));
         named.map(|url| parse(&url, self.token.clone(), self.tls.clone())).transpose()
     }
+}
+
+/// Reads the name of a data folder. It is a setting, which is text: a name that is not UTF-8 would become another folder's.
+pub(super) fn folder(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 fn parse(text: &str, token: Option<String>, tls: ClientTlsArgs) -> Result<ServerAddress, CliError> {

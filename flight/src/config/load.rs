@@ -16,6 +16,15 @@ use crate::error::ErrorCode;
 const DEFAULT_FILE: &str = "querent.toml";
 /// The variable that names the settings' file.
 const FILE_VARIABLE: &str = "QUERENT_CONFIG";
+/// Variables of the command line that are no settings.
+const COMMAND_LINE_VARIABLES: [&str; 6] = [
+    FILE_VARIABLE,
+    "QUERENT_SERVER",
+    "QUERENT_TOKEN",
+    "QUERENT_CA",
+    "QUERENT_CLIENT_CERTIFICATE",
+    "QUERENT_CLIENT_KEY",
+];
 
 /// The sources of settings. They are separate from the process, so that a test or an embedder can bring its own.
 #[derive(Debug, Clone, Default)]
@@ -492,14 +501,22 @@ fn invalid(error: figment::Error, origins: &[(&'static str, Origin)]) -> ConfigE
     ConfigError::Invalid { key: path, origin, detail: error.kind.to_string() }
 }
 
-/// Returns warnings about variables that look like misspelt ones of ours, which would otherwise be ignored silently.
+/// Returns warnings about variables that look like misspelt ones of ours, or like ours without their section
+/// (`QUERENT_MODEL`), which would otherwise be ignored silently.
 fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
     let known: Vec<&'static str> = KEYS.iter().flat_map(|key| key.environment).copied().collect();
+    let without_section = |name: &str| {
+        let last = name.strip_prefix("QUERENT_")?.to_lowercase();
+        let key = KEYS.iter().find(|key| key.path.rsplit_once('.').is_some_and(|(_, own)| own == last))?;
+        key.environment.first()
+    };
     environment
         .keys()
         .filter(|name| name.starts_with("QUERENT_") && !known.contains(&name.as_str()))
+        .filter(|name| !COMMAND_LINE_VARIABLES.contains(&name.as_str()))
         .filter_map(|name| {
-            let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2)?;
+            let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2);
+            let near = near.or_else(|| without_section(name))?;
             Some(format!("environment variable {name} is not a setting; did you mean {near}?"))
         })
         .collect()

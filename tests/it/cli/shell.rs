@@ -325,3 +325,28 @@ fn a_question_follows_up_the_last_one() {
     let sql = "SELECT count(*) AS runs, count(DISTINCT conversation_id) AS conversations FROM agent_runs";
     assert_eq!(work.run(&["sql", "--json", sql]).succeeded(), "{\"runs\":2,\"conversations\":1}\n");
 }
+
+/// Notepad and PowerShell begin files with a byte order mark.
+#[test]
+fn statements_that_an_editor_has_marked_are_read() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("marked.sql"), "\u{feff}.mode csv\n\u{feff}SELECT 1 AS a;\n").unwrap();
+    assert_eq!(work.pipe(&["flights.csv"], ".read marked.sql").succeeded(), "a\n1\n");
+    let piped = std::fs::read_to_string(work.path("marked.sql")).unwrap();
+    assert_eq!(work.pipe(&["flights.csv"], &piped).succeeded(), "a\n1\n");
+    std::fs::write(work.path("marked.sql"), "\u{feff}SELECT 1 AS a").unwrap();
+    assert_eq!(work.run(&["sql", "--output", "csv", "-f", "marked.sql"]).succeeded(), "a\n1\n");
+}
+
+/// A setting is text: the name would become that of another folder, with U+FFFD in it.
+#[test]
+fn a_data_folder_whose_name_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let work = WorkFolder::new();
+    let mut command = work.querent(&["sql", "SELECT 1", "--data"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let said = Done::of(command.output().unwrap()).failed(2);
+    assert!(said.contains("UTF-8"), "{said}");
+    assert!(std::fs::read_dir(work.folder.path()).unwrap().all(|entry| !entry.unwrap().path().is_dir()));
+}

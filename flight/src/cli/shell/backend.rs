@@ -149,7 +149,7 @@ impl EmbeddedShell {
             false => tables_of(source, &table, None).await?,
         };
         // What can be queried where it lies is not copied.
-        let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
+        let external = ["parquet", "parq", "pq", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()
             .any(|ending| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending)));
         let mut made = Vec::with_capacity(tables.len());
