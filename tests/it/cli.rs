@@ -5,6 +5,7 @@ mod formats;
 mod help;
 mod shell;
 mod trust;
+mod uploads;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

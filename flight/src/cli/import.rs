@@ -416,6 +416,19 @@ impl SourceFormat {
     }
 }
 
+impl From<FileFormat> for SourceFormat {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Csv => SourceFormat::Csv,
+            FileFormat::Ndjson => SourceFormat::Ndjson,
+            FileFormat::Parquet => SourceFormat::Parquet,
+            FileFormat::Arrow => SourceFormat::Arrow,
+            FileFormat::Xlsx => SourceFormat::Xlsx,
+            FileFormat::Lance => SourceFormat::Lance,
+        }
+    }
+}
+
 impl From<SourceFormat> for FileFormat {
     fn from(format: SourceFormat) -> Self {
         match format {
