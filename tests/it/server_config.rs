@@ -250,6 +250,19 @@ fn a_misspelt_variable_is_a_warning() {
     }
 }
 
+/// The tables of a shell on files are no tables of the servers whose settings are at hand.
+#[test]
+fn a_folder_that_goes_with_its_process_has_its_own_catalog_and_files() {
+    let shared = [("QUERENT_CATALOG_URL", "postgres://me:secret@db/lake"), ("QUERENT_DATA_PATH", "s3://bucket/lake/")];
+    let sources = environment(SettingSources::default(), &shared);
+    let config = Config::load(&sources).unwrap();
+    assert!(config.settings.catalog.url.is_some() && config.settings.data_path.is_some());
+    let settings = config.with_own_catalog().settings;
+    assert!(settings.catalog.url.is_none() && settings.data_path.is_none());
+    let told = Config::load(&sources.with_flag("data_path", "s3://bucket/mine/")).unwrap().with_own_catalog();
+    assert!(told.settings.catalog.url.is_none() && told.settings.data_path.is_some());
+}
+
 fn with_file(text: &str) -> (TempDir, SettingSources) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("querent.toml");

@@ -179,6 +179,19 @@ impl Config {
         Ok(config)
     }
 
+    /// Returns the settings for a data folder by itself, such as one that goes with its process: the catalog that servers share
+    /// and their object store are not its own, unless the command line names them.
+    pub fn with_own_catalog(mut self) -> Self {
+        let (catalog, files) = (self.origin("catalog.url"), self.origin("data_path"));
+        if catalog != Origin::Flag {
+            self.settings.catalog.url = None;
+        }
+        if files != Origin::Flag {
+            self.settings.data_path = None;
+        }
+        self
+    }
+
     /// Checks settings that were made in code.
     pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
         let config = Self { settings, warnings: Vec::new(), origins: Vec::new() };

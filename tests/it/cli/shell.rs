@@ -326,6 +326,16 @@ fn a_question_follows_up_the_last_one() {
     assert_eq!(work.run(&["sql", "--json", sql]).succeeded(), "{\"runs\":2,\"conversations\":1}\n");
 }
 
+/// A working folder, or a shell, may have the settings of a server.
+#[test]
+fn a_shell_on_files_leaves_a_shared_catalog_alone() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("querent.toml"), "[catalog]\nurl = \"postgres://me@127.0.0.1:9/lake\"\n").unwrap();
+    let mut command = work.querent(&["flights.csv", "--output", "csv", "-c", "SELECT count(*) AS n FROM flights"]);
+    command.env("QUERENT_DATA_PATH", "s3://bucket/lake/");
+    assert_eq!(Done::of(command.output().unwrap()).succeeded(), "n\n3\n");
+}
+
 /// Notepad and PowerShell begin files with a byte order mark.
 #[test]
 fn statements_that_an_editor_has_marked_are_read() {

@@ -55,7 +55,7 @@ impl ShellBackend {
         // What is found by name needs no model.
         let sources =
             SettingSources::process().with_flag("data", data.to_string_lossy()).with_flag("embed.provider", "none");
-        let shell = Self::open(Config::load(&sources)?, Some(folder)).await?;
+        let shell = Self::open(Config::load(&sources)?.with_own_catalog(), Some(folder)).await?;
         let mut tables = Vec::new();
         if let ShellBackend::Here(here) = &shell {
             let bars = Arc::new(Bars::new(false));
