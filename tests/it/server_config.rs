@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use querent_agent::AgentConfig;
 use querent_flight::config::{Config, KEYS, Origin, RoleName, SettingSources};
+use querent_tests::package_folder;
 use tempfile::TempDir;
 
 #[test]
@@ -247,6 +248,31 @@ fn a_misspelt_variable_is_a_warning() {
     for name in ["QUERENT_SOMETHING_ELSE", "QUERENT_CA", "QUERENT_CLIENT_KEY", "QUERENT_TOKEN", "QUERENT_SERVER"] {
         let config = Config::load(&environment(SettingSources::default(), &[(name, "x")])).unwrap();
         assert!(config.warnings.is_empty(), "{name}: {:?}", config.warnings);
+    }
+}
+
+#[test]
+fn a_text_in_the_file_is_read_as_that_of_a_variable() {
+    let text = "[auth]\ntokens = \"s3cret:admin, r:read:anna\"\n[http]\ncors_allowed_origins = \"https://a,https://b\"\n\
+                max_connections = \"10\"\n[agent]\nwrite_tools = \"yes\"\n";
+    let (_folder, sources) = with_file(text);
+    let settings = Config::load(&sources).unwrap().settings;
+    assert_eq!(settings.auth.tokens.len(), 2);
+    assert_eq!(settings.http.cors_allowed_origins, ["https://a", "https://b"]);
+    assert!(settings.http.max_connections == 10 && settings.agent.write_tools);
+    let (_folder, sources) = with_file("[auth]\ntokens = \"s3cret\"\n");
+    assert_says(&sources, &["auth.tokens", "token:role"], "a token without a role");
+}
+
+/// What stands behind `#` is there to be taken in.
+#[test]
+fn the_settings_of_the_package_hold_as_they_are_and_with_what_they_suggest() {
+    let text = std::fs::read_to_string(package_folder().join("../deploy/querent.toml")).unwrap();
+    let suggested = text.replace("# [", "[").replace("# listen", "listen").replace("# tokens", "tokens");
+    let suggested = suggested.replace("# ollama_host", "ollama_host").replace("# model", "model");
+    for text in [text, suggested] {
+        let (_folder, sources) = with_file(&text);
+        Config::load(&sources).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }
 

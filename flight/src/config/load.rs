@@ -400,6 +400,15 @@ fn flatten(
     for (name, value) in table {
         let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
         if let Some(key) = find(&path) {
+            let text = match &value {
+                Value::String(_, text) if key.kind.is_read_from_text() => Some(text.clone()),
+                _ => None,
+            };
+            // As that of a variable is: `tokens = "s3cret:admin"`.
+            let value = match text {
+                Some(text) => read(key, &text, origin)?,
+                None => value,
+            };
             values.push((key.path, origin.clone(), value));
             continue;
         }
