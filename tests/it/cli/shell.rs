@@ -28,7 +28,9 @@ impl WorkFolder {
         let mut driver = Python::client("terminal.py");
         driver.args([&columns.to_string(), "50", &binary]).args(arguments);
         driver.current_dir(self.folder.path()).env("HOME", self.folder.path()).env_remove("XDG_STATE_HOME");
-        driver.env("QUERENT_EMBED_PROVIDER", "none").env("TERM", "xterm-256color").env("PAGER", "cat");
+        driver.env("QUERENT_EMBED_PROVIDER", "none").env("TERM", "xterm-256color");
+        let pager = self.path("pager.sh");
+        driver.env("PAGER", if pager.exists() { format!("sh {}", pager.display()) } else { "cat".to_owned() });
         for name in ["QUERENT_SERVER", "QUERENT_DATA", "NO_COLOR", "COLUMNS", "LINES"] {
             driver.env_remove(name);
         }
@@ -303,6 +305,18 @@ fn a_box_fits_the_terminal() {
     assert!(plan.text.contains("physical_plan"), "{}", plan.text);
     let refused = work.at_terminal(80, &["sql", "--output", "parquet", "SELECT 1"], &[("for programs", "")]);
     assert_eq!(refused.code, 2);
+}
+
+/// Who presses ctrl-c in a pager has its search end; a program that ended then would leave the pager beside the shell.
+#[test]
+fn ctrl_c_in_a_pager_is_the_pagers() {
+    let work = WorkFolder::new();
+    let pager =
+        "trap 'echo interrupted' INT\ncat >/dev/null\nexec </dev/tty\necho paging\nread line\nread line\necho left\n";
+    std::fs::write(work.path("pager.sh"), pager).unwrap();
+    let arguments = ["sql", "--rows", "0", "SELECT * FROM generate_series(1, 100)"];
+    let shown = work.at_terminal(80, &arguments, &[("paging", "\u{3}"), ("interrupted", "\r"), ("left", "")]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
 }
 
 #[test]
