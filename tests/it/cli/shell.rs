@@ -139,6 +139,8 @@ fn commands_list_what_there_is() {
     assert!(run(".timer on\nselect 1 as a;").contains("Time: "));
     let chart = run("select carrier, count(*) as n from flights group by 1 order by 1;\n.chart");
     assert!(chart.contains("UA │") && chart.contains('█'), "{chart}");
+    let schema = run("create view sales.early as select 1 as a;\n.schema sales.early\n");
+    assert!(schema.contains("CREATE VIEW sales.early AS"), "{schema}");
     assert!(run(".help").contains(".mode FORMAT"));
 }
 
