@@ -71,7 +71,7 @@ fn bars(spec: &Spec, layers: &PlotLayers<'_>, series: &[String], terminal: &Term
     let sides = BarSides::new(shown.clone().map(|mark| mark.to - mark.from), room);
     let mut lines = Vec::new();
     for ((mark, label), value) in shown.zip(&labels).zip(&values) {
-        let (left, right) = sides.of(mark.to - mark.from);
+        let (left, right) = sides.parts_of(mark.to - mark.from);
         let tone = tone_of(mark.series);
         let label = cut_to_width(label, label_width);
         let space = " ".repeat(label_width - label.width());
@@ -112,7 +112,7 @@ impl BarSides {
     }
 
     /// The parts of a bar on the left and on the right.
-    fn of(&self, value: f64) -> (String, String) {
+    fn parts_of(&self, value: f64) -> (String, String) {
         // At most the room, which is small.
         let cells = if self.most > 0.0 { value.abs() / self.most * self.cells } else { 0.0 };
         if value < 0.0 {
