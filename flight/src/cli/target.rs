@@ -118,11 +118,19 @@ pub(super) fn folder(text: &str) -> Result<PathBuf, Infallible> {
 
 fn parse(text: &str, token: Option<String>, tls: ClientTlsArgs) -> Result<ServerAddress, CliError> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme).map_err(|error| {
+    let mut url = Url::parse(&with_scheme).map_err(|error| {
         CliError::Usage(format!("--server {text}: {error}; write http://HOST:PORT or https://HOST:PORT"))
     })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(CliError::Usage(format!("--server {text}: must be http://HOST:PORT or https://HOST:PORT")));
+    }
+    // The address of a view of the console is that of its server.
+    url.set_fragment(None);
+    if url.path() != "/" || url.query().is_some() {
+        let origin = url.origin().ascii_serialization();
+        return Err(CliError::Usage(format!(
+            "--server {text}: name the server without what is behind its port: {origin}"
+        )));
     }
     Ok(ServerAddress { url, token, tls })
 }
