@@ -520,7 +520,8 @@ fn invalid(error: figment::Error, origins: &[(&'static str, Origin)]) -> ConfigE
         .iter()
         .find(|(key, _)| path == *key || path.starts_with(&format!("{key}.")))
         .map_or(Origin::Default, |(_, origin)| origin.clone());
-    ConfigError::Invalid { key: path, origin, detail: error.kind.to_string() }
+    // Names of variants come in quotes, and stand in quotes of their own.
+    ConfigError::Invalid { key: path, origin, detail: error.kind.to_string().replace("``", "`") }
 }
 
 /// Returns warnings about variables that look like misspelt ones of ours, or like ours without their section
