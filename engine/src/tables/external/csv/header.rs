@@ -162,13 +162,16 @@ fn is_code_of_those_below(value: &str, index: usize, below: &[Vec<String>]) -> b
     are_codes && has_alike
 }
 
-/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs, and no numbers
-/// with a point and no time of day among their words, which lines of logs begin with.
+/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs or other
+/// control characters, have letters or digits, and no numbers with a point and no time of day, as lines of logs have, among their words.
 fn holds_values(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_fraction = |word: &&str| word.contains('.') && is_numeric(word);
     let are_numbers = words.iter().any(is_fraction) || words.iter().all(|word| is_numeric(word));
-    line.contains('\t') || (words.len() > 1 && (are_numbers || has_time_of_day(line)))
+    // Hive separates by a control character. A rule above a table, as programs print it, has neither letters nor digits.
+    let is_sign = |char: char| char.is_control() && !matches!(char, '\n' | '\r');
+    let is_rule = line.len() > 2 && !line.contains(char::is_alphanumeric);
+    line.contains(is_sign) || is_rule || (words.len() > 1 && (are_numbers || has_time_of_day(line)))
 }
 
 fn has_time_of_day(line: &str) -> bool {
@@ -214,10 +217,12 @@ mod tests {
             "Oct 11 22:14:15 host su: 'su root' failed",
             "2024-05-01T10:00:00Z INFO started",
             "1.5 2.5",
+            "1\u{1}a\u{1}2.5",
+            "+----+-------+",
         ] {
             assert!(holds_values(line), "{line}");
         }
-        for line in ["name", "ratio 1:2", "what was said", "2024-05-01T10:00:00Z", "at 1:23"] {
+        for line in ["name", "ratio 1:2", "what was said", "2024-05-01T10:00:00Z", "at 1:23", "#", "full\nname"] {
             assert!(!holds_values(line), "{line}");
         }
     }
