@@ -293,7 +293,7 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     let plans = args.sources.iter();
     let plans = plans
         .map(|source| {
-            let named = args.table.clone().or_else(|| table_name(source));
+            let named = args.table.clone().or_else(|| table_name(source)).or_else(|| name_of_folder(source));
             let table = named.ok_or_else(|| {
                 CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
             })?;
@@ -314,6 +314,12 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
         }
     }
     Ok(plans)
+}
+
+/// Returns the name of a table for `.` and `*.csv`, which are called as the folder that they stand for.
+fn name_of_folder(source: &str) -> Option<String> {
+    let absolute = absolute_source(source).ok().filter(|_| !source.contains(".."))?;
+    table_name(&absolute)
 }
 
 /// Returns the error with what to do where a table is there already, or its database is not.
