@@ -8,6 +8,7 @@ mod csv;
 mod folder_tree;
 mod json;
 mod parquet;
+mod sources;
 mod workbooks;
 
 use std::collections::BTreeMap;
@@ -44,12 +45,7 @@ use crate::tables::external::{
 use crate::tables::managed;
 use column_mapping::ColumnMapping;
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
-
-/// Returns the names of the sheets of a local workbook that hold something, in their order. Errors: `bad_data`.
-pub async fn workbook_sheets(path: &Path) -> Result<Vec<String>> {
-    let path = path.to_owned();
-    blocking(move || external::sheets_with_cells(&path, Box::new(external::open_local(&path)?))).await
-}
+pub use sources::{source_files, workbook_sheets};
 
 /// An import takes as long as its files are long, where nobody says otherwise; it ends with its caller, or where the process has
 /// no memory for it.

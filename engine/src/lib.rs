@@ -86,7 +86,9 @@ pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;
 pub use error::{EngineError, KqlErrorCode, Result, StoreError, error_on_worker};
 pub use identifiers::{is_reserved_word, quote_identifier};
-pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, workbook_sheets};
+pub use import::{
+    ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep, TreeSummary, source_files, workbook_sheets,
+};
 pub use limits::{Limits, ScanLimit, ScanLimits};
 pub use list_values::{ListValueError, list_value};
 pub use options::{ClusterOptions, EngineOptions, WorkerAddresses};

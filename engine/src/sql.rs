@@ -25,6 +25,7 @@ mod column_names;
 mod column_scopes;
 mod computed_groups;
 mod conflict_clauses;
+mod copied_characters;
 mod date_arithmetic;
 mod dialect;
 mod domain_checks;

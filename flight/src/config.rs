@@ -60,6 +60,7 @@ pub struct Config {
 #[serde(default)]
 pub struct Settings {
     /// Address and port for HTTP and Flight SQL. Port 0 takes a free one.
+    #[serde(deserialize_with = "units::listen_address")]
     pub listen: SocketAddr,
     /// The path of a socket to listen on too, without encryption; only this user may open it. Unset: none.
     pub listen_unix: Option<PathBuf>,

@@ -55,7 +55,10 @@ impl OpenFolder {
             }
             (None, None) => {}
         }
-        let config = Config::load(&sources)?;
+        let mut config = Config::load(&sources)?;
+        if temporary.is_some() {
+            config = config.with_own_catalog();
+        }
         let options = config.settings.engine_options(Arc::new(NoProgress))?;
         let engine = Engine::open_with(options).await.map_err(|error| cannot_open(error, &config))?;
         engine.decode_run_traces_with(decode_trace);

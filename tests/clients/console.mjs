@@ -200,6 +200,12 @@ await page.getByText("Value copied").waitFor();
 await page.getByRole("button", { name: "Close", exact: true }).click();
 await cell('{"a":[1,2]}').dblclick();
 assert.match(await page.locator(".cell-dialog pre").innerText(), /"a": \[\n/);
+// On a page without TLS, where browsers have no `navigator.clipboard`, a text that is selected is copied, also in the dialog.
+await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true }));
+await page.locator(".cell-dialog").getByRole("button", { name: "Copy" }).click();
+await page.getByText("Value copied").waitFor();
+await page.evaluate(() => delete navigator.clipboard);
+assert.equal(await page.evaluate(() => navigator.clipboard.readText()), '{"a":[1,2]}');
 await page.keyboard.press("Escape");
 // A statement that is longer than the editor, and none.
 await run(`SELECT ${Array.from({ length: 300 }, (_, at) => `${at} AS column_number_${at}`).join(", ")}`);
@@ -601,7 +607,14 @@ writeFileSync(nothing, "");
 await page.getByLabel("Files").setInputFiles(nothing);
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.getByText("nothing.csv is empty").waitFor();
+// Files of two formats would be read as the first one is.
+const records = join(pictures, "2024 people.json");
+writeFileSync(records, '{"name": "Ada"}\n');
 writeFileSync(file, "name;born\nAda;10.12.1815\nGrace;9.12.1906\n");
+await page.getByLabel("Files").setInputFiles([records, file]);
+assert.equal(await page.getByLabel("Table", { exact: true }).inputValue(), "t_2024_people");
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.getByText("are of two formats").waitFor();
 await page.getByLabel("Files").setInputFiles(file);
 const table = `people_${Date.now()}`;
 await page.getByLabel("Table", { exact: true }).fill(table);

@@ -2,8 +2,10 @@
 
 mod answers;
 mod formats;
+mod help;
 mod shell;
 mod trust;
+mod uploads;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -180,6 +182,9 @@ fn wrong_command_lines_and_settings_exit_with_two() {
     work.run(&["sqll"]).failed(2);
     work.run(&["sql", "--rows", "many", "select 1"]).failed(2);
     work.run(&["sql", "--server", "http://x", "--data", "y", "select 1"]).failed(2);
+    let said = work.run(&["sql", "--server", "http://127.0.0.1:9/v1", "select 1"]).failed(2);
+    assert!(said.ends_with("without what is behind its port: http://127.0.0.1:9\n"), "{said}");
+    work.run(&["sql", "--server", "http://127.0.0.1:9/#/query", "select 1"]).failed(3);
     work.run(&["import", "--table", "t", "flights.csv", "Air Lines.csv"]).failed(2);
     assert!(work.run(&["sql", "-f", "absent.sql"]).failed(2).contains("absent.sql"));
     let said = work.run(&["config", "check", "--set", "agent.modle=x"]).failed(2);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use querent_agent::AgentConfig;
 use querent_flight::config::{Config, KEYS, Origin, RoleName, SettingSources};
+use querent_tests::package_folder;
 use tempfile::TempDir;
 
 #[test]
@@ -115,7 +116,8 @@ fn what_is_wrong_is_said_with_where_and_what_to_do() {
         ("[agent]\nmax_tool_calls = \"many\"", &["agent.max_tool_calls", "querent.toml"]),
         ("[embed]\nprovider = \"word2vec\"", &["embed.provider", "fastembed", "none"]),
         ("[query]\nmemory = \"4 parsecs\"", &["query.memory", "4GiB"]),
-        ("listen = \"everywhere\"", &["listen", "querent.toml"]),
+        ("listen = \"everywhere\"", &["listen", "querent.toml", "`everywhere`", "127.0.0.1:8080"]),
+        ("[cluster]\nrole = \"boss\"", &["cluster.role", "found `boss`, expected `coordinator` or `worker`"]),
         ("[[auth.tokens]]\ntoken = \"t\"\nrole = \"root\"", &["auth.tokens", "read"]),
         ("[[auth.tokens]]\ntoken = \"t\"\nrole = \"read\"\nsubjekt = \"x\"", &["subjekt", "subject"]),
         ("listen = ", &["not valid TOML", "line 1"]),
@@ -238,8 +240,54 @@ fn every_key_can_be_set_from_its_variables() {
 fn a_misspelt_variable_is_a_warning() {
     let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
     assert!(config.warnings[0].contains("did you mean QUERENT_AGENT_MODEL?"), "{:?}", config.warnings);
-    let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();
-    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    // A name without its section.
+    for (name, meant) in [("QUERENT_TOKENS", "QUERENT_AUTH_TOKENS"), ("QUERENT_MODEL", "QUERENT_AGENT_MODEL")] {
+        let config = Config::load(&environment(SettingSources::default(), &[(name, "x")])).unwrap();
+        assert!(config.warnings[0].ends_with(&format!("did you mean {meant}?")), "{:?}", config.warnings);
+    }
+    // Those of the command line are known.
+    for name in ["QUERENT_SOMETHING_ELSE", "QUERENT_CA", "QUERENT_CLIENT_KEY", "QUERENT_TOKEN", "QUERENT_SERVER"] {
+        let config = Config::load(&environment(SettingSources::default(), &[(name, "x")])).unwrap();
+        assert!(config.warnings.is_empty(), "{name}: {:?}", config.warnings);
+    }
+}
+
+#[test]
+fn a_text_in_the_file_is_read_as_that_of_a_variable() {
+    let text = "[auth]\ntokens = \"s3cret:admin, r:read:anna\"\n[http]\ncors_allowed_origins = \"https://a,https://b\"\n\
+                max_connections = \"10\"\n[agent]\nwrite_tools = \"yes\"\n";
+    let (_folder, sources) = with_file(text);
+    let settings = Config::load(&sources).unwrap().settings;
+    assert_eq!(settings.auth.tokens.len(), 2);
+    assert_eq!(settings.http.cors_allowed_origins, ["https://a", "https://b"]);
+    assert!(settings.http.max_connections == 10 && settings.agent.write_tools);
+    let (_folder, sources) = with_file("[auth]\ntokens = \"s3cret\"\n");
+    assert_says(&sources, &["auth.tokens", "token:role"], "a token without a role");
+}
+
+/// What stands behind `#` is there to be taken in.
+#[test]
+fn the_settings_of_the_package_hold_as_they_are_and_with_what_they_suggest() {
+    let text = std::fs::read_to_string(package_folder().join("../deploy/querent.toml")).unwrap();
+    let suggested = text.replace("# [", "[").replace("# listen", "listen").replace("# tokens", "tokens");
+    let suggested = suggested.replace("# ollama_host", "ollama_host").replace("# model", "model");
+    for text in [text, suggested] {
+        let (_folder, sources) = with_file(&text);
+        Config::load(&sources).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}
+
+/// The tables of a shell on files are no tables of the servers whose settings are at hand.
+#[test]
+fn a_folder_that_goes_with_its_process_has_its_own_catalog_and_files() {
+    let shared = [("QUERENT_CATALOG_URL", "postgres://me:secret@db/lake"), ("QUERENT_DATA_PATH", "s3://bucket/lake/")];
+    let sources = environment(SettingSources::default(), &shared);
+    let config = Config::load(&sources).unwrap();
+    assert!(config.settings.catalog.url.is_some() && config.settings.data_path.is_some());
+    let settings = config.with_own_catalog().settings;
+    assert!(settings.catalog.url.is_none() && settings.data_path.is_none());
+    let told = Config::load(&sources.with_flag("data_path", "s3://bucket/mine/")).unwrap().with_own_catalog();
+    assert!(told.settings.catalog.url.is_none() && told.settings.data_path.is_some());
 }
 
 fn with_file(text: &str) -> (TempDir, SettingSources) {

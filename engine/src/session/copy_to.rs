@@ -136,9 +136,9 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
     let named = options.remove("format").or_else(|| copy.stored_as.clone()).unwrap_or(ending);
     let format = match named.to_lowercase().as_str() {
-        "csv" | "tsv" | "txt" => CopyFormat::Csv,
+        "csv" | "tsv" | "tab" | "txt" => CopyFormat::Csv,
         "json" | "ndjson" | "jsonl" => CopyFormat::Json,
-        "parquet" | "pq" => CopyFormat::Parquet,
+        "parquet" | "parq" | "pq" => CopyFormat::Parquet,
         "arrow" | "ipc" | "feather" => CopyFormat::Arrow,
         other => {
             let what = match other {
@@ -155,7 +155,7 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
     let mut target = CopyTarget {
         path,
         format,
-        delimiter: if named.eq_ignore_ascii_case("tsv") { b'\t' } else { b',' },
+        delimiter: if ["tsv", "tab"].iter().any(|tabs| named.eq_ignore_ascii_case(tabs)) { b'\t' } else { b',' },
         has_header: true,
         null: String::new(),
         is_array: false,

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::copied_characters::settle_copied;
 use super::dialect::SqlDialect;
 use super::marks;
 use super::symmetric_ranges::write_out_symmetric;
@@ -98,6 +99,7 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
         .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
     let check = || QueryUsage::check_current().map_err(EngineError::from);
     check()?;
+    settle_copied(&mut tokens)?;
     let parameters = number_placeholders(&mut tokens)?;
     let has_parameters = tokens.iter().any(|token| matches!(token.token, Token::Placeholder(_)));
     let nesting = nesting(&tokens)?;

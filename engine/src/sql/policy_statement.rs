@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use querent_catalog::TableName;
 use querent_catalog::policy::{GrantTarget, Grantee, Mask, PolicyEdit, Privilege, RowPolicy};
 
+use super::copied_characters::BYTE_ORDER_MARK;
 use super::dialect::SqlDialect;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
@@ -43,6 +44,7 @@ const SHOW_POLICIES: &str = "SELECT * FROM system.policies";
 
 /// Reads a statement about policies, of which bare names of tables are in `database`; `None` where it is another statement.
 pub(crate) fn parse_policy_statement(text: &str, database: &str) -> Result<Option<PolicyStatement>> {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     // Most statements are told by their first words, without their other tokens.
     let mut first = text.split_ascii_whitespace().take(4).map(str::to_ascii_lowercase);
     let words: [String; 4] = std::array::from_fn(|_| first.next().unwrap_or_default());
@@ -63,7 +65,7 @@ pub(crate) fn parse_policy_statement(text: &str, database: &str) -> Result<Optio
 
 /// Reads statements about policies that stand one after another, each ended by `;`. Errors: another statement among them.
 pub(crate) fn parse_policy_file(text: &str, database: &str) -> Result<Vec<(String, PolicyEdit)>> {
-    let tokens = Tokenizer::new(&SqlDialect, text)
+    let tokens = Tokenizer::new(&SqlDialect, text.trim_start_matches(BYTE_ORDER_MARK))
         .tokenize()
         .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
     let mut edits = Vec::new();

@@ -47,8 +47,8 @@ pub(crate) use json::{JsonFiles, TypedJson};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
-    LocatedFile, base_folder, compression, compression_name, compression_of, format_name, format_of, is_lance,
-    locate_all, locate_one,
+    LocatedFile, base_folder, compression, compression_name, compression_of, format_and_files, format_name, format_of,
+    is_lance, locate_all, locate_one,
 };
 pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
 pub(crate) use parquet_columns::{

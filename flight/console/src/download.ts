@@ -38,9 +38,12 @@ export async function copyText(text: string): Promise<boolean> {
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "off-screen";
-  document.body.append(area);
+  const focused = document.activeElement;
+  // Beside a dialog that is open nothing can be selected.
+  (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
   const isCopied = document.execCommand("copy");
   area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
   return isCopied;
 }

@@ -98,7 +98,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
             sources = sources.with_flag("agent.run_timeout", LOCAL_MODEL_BUDGET);
         }
     }
-    let mut config = Config::load(&sources)?;
+    let mut config = Config::load(&sources)?.with_own_catalog();
     if config.origin("log.filter") == Origin::Default {
         // Only warnings and errors may interrupt the events.
         "warn".clone_into(&mut config.settings.log.filter);

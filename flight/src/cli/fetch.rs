@@ -37,7 +37,7 @@ pub(super) struct FetchArgs {
     /// Print one JSON object a row instead of a table
     #[arg(long)]
     json: bool,
-    /// Rows that the table shows; 0 shows all [default: 40 on a terminal, else 100]
+    /// Rows that the table shows; 0 shows all [default: what the terminal has lines for, at most 40; else 100]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
     #[command(flatten)]

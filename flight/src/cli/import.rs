@@ -96,11 +96,13 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum SourceFormat {
+    #[value(alias = "tsv", alias = "tab", alias = "txt", alias = "dat")]
     Csv,
     #[value(alias = "json", alias = "jsonl", alias = "geojson")]
     Ndjson,
+    #[value(alias = "parq", alias = "pq")]
     Parquet,
-    #[value(alias = "ipc", alias = "feather")]
+    #[value(alias = "arrows", alias = "ipc", alias = "feather")]
     Arrow,
     #[value(alias = "excel", alias = "xls", alias = "xlsb", alias = "xlsm", alias = "ods")]
     Xlsx,
@@ -291,7 +293,7 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     let plans = args.sources.iter();
     let plans = plans
         .map(|source| {
-            let named = args.table.clone().or_else(|| table_name(source));
+            let named = args.table.clone().or_else(|| table_name(source)).or_else(|| name_of_folder(source));
             let table = named.ok_or_else(|| {
                 CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
             })?;
@@ -312,6 +314,12 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
         }
     }
     Ok(plans)
+}
+
+/// Returns the name of a table for `.` and `*.csv`, which are called as the folder that they stand for.
+fn name_of_folder(source: &str) -> Option<String> {
+    let absolute = absolute_source(source).ok().filter(|_| !source.contains(".."))?;
+    table_name(&absolute)
 }
 
 /// Returns the error with what to do where a table is there already, or its database is not.
@@ -410,6 +418,19 @@ impl SourceFormat {
             SourceFormat::Arrow => "arrow",
             SourceFormat::Xlsx => "xlsx",
             SourceFormat::Lance => "lance",
+        }
+    }
+}
+
+impl From<FileFormat> for SourceFormat {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Csv => SourceFormat::Csv,
+            FileFormat::Ndjson => SourceFormat::Ndjson,
+            FileFormat::Parquet => SourceFormat::Parquet,
+            FileFormat::Arrow => SourceFormat::Arrow,
+            FileFormat::Xlsx => SourceFormat::Xlsx,
+            FileFormat::Lance => SourceFormat::Lance,
         }
     }
 }

@@ -13,11 +13,13 @@ pub(super) struct MarkdownLines {
     in_code: bool,
     /// The rows of a table that has not ended.
     table: Vec<Vec<String>>,
+    /// The line below the names of that table, once it was there: which columns are aligned to the right.
+    rule: Option<Vec<bool>>,
 }
 
 impl MarkdownLines {
     pub(super) fn new(terminal: Terminal) -> Self {
-        Self { terminal, unfinished: String::new(), in_code: false, table: Vec::new() }
+        Self { terminal, unfinished: String::new(), in_code: false, table: Vec::new(), rule: None }
     }
 
     /// Takes in a piece. Returns the lines that are whole now, each with its line end.
@@ -59,8 +61,12 @@ impl MarkdownLines {
         if let Some(cells) = table_row(trimmed) {
             let is_rule =
                 cells.iter().all(|cell| !cell.is_empty() && cell.chars().all(|char| matches!(char, '-' | ':')));
-            if !is_rule {
-                self.table.push(cells);
+            // Below the names only: a row of `-` further down holds nothing, and is a row.
+            match is_rule && self.rule.is_none() && self.table.len() <= 1 {
+                true => {
+                    self.rule = Some(cells.iter().map(|cell| cell.ends_with(':') && !cell.starts_with(':')).collect())
+                }
+                false => self.table.push(cells),
             }
             return;
         }
@@ -83,11 +89,15 @@ impl MarkdownLines {
     }
 
     fn end_table(&mut self, out: &mut String) {
+        let rule = self.rule.take().unwrap_or_default();
         let mut rows = std::mem::take(&mut self.table).into_iter();
         let Some(names) = rows.next() else { return };
-        let plain = |cell: String| cell.replace("**", "").replace('`', "");
+        let plain = |cell: String| without_escapes(&cell.replace("**", "").replace('`', ""));
         let names: Vec<String> = names.into_iter().map(plain).collect();
         let mut grid = Grid::of_names(names.iter().map(String::as_str));
+        for (column, _) in rule.iter().enumerate().filter(|(_, is_right)| **is_right) {
+            grid = grid.align_right(column);
+        }
         for row in rows {
             let cells = row.into_iter().map(plain).chain(std::iter::repeat_n(String::new(), names.len()));
             grid.push_texts(cells.take(names.len()));
@@ -95,34 +105,66 @@ impl MarkdownLines {
         out.push_str(&grid.render(&self.terminal, GridFit::Terminal).text);
     }
 
-    /// Renders strong and emphasised words, code and links of a line.
+    /// Renders strong words and code of a line, and characters behind a backslash.
     fn inline(&self, text: &str) -> String {
         const MARKS: [(&str, TextTone); 3] = [("**", TextTone::Bold), ("__", TextTone::Bold), ("`", TextTone::Cyan)];
         let mut out = String::new();
         let mut rest = text;
+        let mut is_in_word = false;
         while let Some(char) = rest.chars().next() {
             let marked = MARKS.iter().find_map(|(mark, tone)| {
                 let (inner, after) = rest.strip_prefix(mark)?.split_once(mark)?;
-                (!inner.trim().is_empty()).then_some((inner, *tone, after))
+                // `stg__orders__old` is a name.
+                let is_name = *mark == "__" && (is_in_word || after.starts_with(char::is_alphanumeric));
+                (!inner.trim().is_empty() && !is_name).then_some((inner, *tone, after))
             });
             if let Some((inner, tone, after)) = marked {
                 out.push_str(&self.terminal.tone(tone, &visible(inner)));
                 rest = after;
+                is_in_word = false;
                 continue;
             }
-            let after = rest.get(char.len_utf8()..).unwrap_or_default();
-            out.push_str(&visible(rest.get(..char.len_utf8()).unwrap_or_default()));
-            rest = after;
+            let shown = escaped_character(rest).unwrap_or(char);
+            let taken = if escaped_character(rest).is_some() { 1 + shown.len_utf8() } else { char.len_utf8() };
+            out.push_str(&visible(shown.encode_utf8(&mut [0; 4])));
+            is_in_word = shown.is_alphanumeric() || shown == '_';
+            rest = rest.get(taken..).unwrap_or_default();
         }
         out
     }
 }
 
-/// The cells of a line of a table.
+/// The sign that a text begins with behind a backslash, which only says that it marks nothing.
+fn escaped_character(text: &str) -> Option<char> {
+    text.strip_prefix('\\')?.chars().next().filter(char::is_ascii_punctuation)
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        let escaped = escaped_character(rest);
+        out.push(escaped.unwrap_or(char));
+        rest = rest.get(escaped.map_or(char.len_utf8(), |_| 2)..).unwrap_or_default();
+    }
+    out
+}
+
+/// The cells of a line of a table. `\|` is a part of its cell.
 fn table_row(line: &str) -> Option<Vec<String>> {
     let inner = line.strip_prefix('|')?;
-    let inner = inner.strip_suffix('|').unwrap_or(inner);
-    Some(inner.split('|').map(|cell| cell.trim().to_owned()).collect())
+    let inner = inner.strip_suffix('|').filter(|inner| !inner.ends_with('\\')).unwrap_or(inner);
+    let mut cells = Vec::new();
+    let mut began = 0;
+    for (at, _) in inner.match_indices('|') {
+        let cell = inner.get(began..at).unwrap_or_default();
+        if !cell.ends_with('\\') {
+            cells.push(cell.trim().to_owned());
+            began = at + 1;
+        }
+    }
+    cells.push(inner.get(began..).unwrap_or_default().trim().to_owned());
+    Some(cells)
 }
 
 #[cfg(test)]
@@ -150,5 +192,30 @@ mod tests {
             assert_eq!(rendered(false, size), plain, "{size}");
         }
         assert!(rendered(true, 7).contains("There are \x1b[1m3\x1b[0m of \x1b[36mUA\x1b[0m:"));
+    }
+
+    fn whole(text: &str) -> String {
+        let mut lines = MarkdownLines::new(Terminal { width: Some(80), height: 24, has_colors: false });
+        let first = lines.push(text);
+        first + &lines.finish()
+    }
+
+    #[test]
+    fn a_table_keeps_rows_of_dashes_and_bars_in_cells() {
+        let text = "| code | n |\n|------|--:|\n| a \\| b | 10 |\n| - | - |\n| x\\_y | 7 |\n";
+        let expected = "┌───────┬────┐\n│ code  │ n  │\n├───────┼────┤\n│ a | b │ 10 │\n│ -     │  - │\n│ x_y   │  7 │\n\
+                        └───────┴────┘\n";
+        assert_eq!(whole(text), expected);
+    }
+
+    #[test]
+    fn names_keep_their_underscores() {
+        for (text, shown) in [
+            ("Of stg__orders__old and __all__ of it", "Of stg__orders__old and all of it\n"),
+            ("my\\_table has 5 \\* 2 rows in C:\\data", "my_table has 5 * 2 rows in C:\\data\n"),
+            ("`a__b__c` and **__init__**", "a__b__c and __init__\n"),
+        ] {
+            assert_eq!(whole(text), shown);
+        }
     }
 }

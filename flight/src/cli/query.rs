@@ -11,6 +11,7 @@ use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget, TableHints};
 use super::output::terminal::Terminal;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
+use crate::error::ErrorCode;
 
 /// The language of a text.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +39,12 @@ pub(super) struct QueryArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct OutputArgs {
     /// How rows are printed
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     output: OutputFormat,
     /// Print one JSON object a row: --output ndjson
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Rows that a table shows; 0 shows all [default: 40 on a terminal, else 100]
+    /// Rows that a table shows; 0 shows all [default: what the terminal has lines for, at most 40; else 100]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
 }
@@ -70,7 +71,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let rows = match language {
-                Language::Sql => client.sql(&text, database).await.map_err(|error| error.pointing_into(&text))?,
+                Language::Sql => client.sql(&text, database).await.map_err(|error| failed_in(error, &text))?,
                 Language::Kql => client.kql(text, database).await?,
             };
             printer.print(rows, RowsTarget::Stdout).await.map(drop)
@@ -86,12 +87,23 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
             };
             let printed = match started {
                 Ok(rows) => printer.print(StreamedRows::from(rows), RowsTarget::Stdout).await.map(drop),
-                Err(error) => Err(CliError::from(error).pointing_into(&text)),
+                Err(error) => Err(failed_in(CliError::from(error), &text)),
             };
             drop(session);
             embedded.close().await?;
             printed
         }
+    }
+}
+
+/// Returns an error with the place in the text that it names, and with what runs several statements where there are several.
+fn failed_in(error: CliError, text: &str) -> CliError {
+    match error {
+        CliError::Failed { code: Some(code), message } if code == ErrorCode::MultipleStatements.as_str() => {
+            let message = format!("{message}, or run them by `querent -c` or `querent < FILE`");
+            CliError::Failed { code: Some(code), message }
+        }
+        other => other.pointing_into(text),
     }
 }
 

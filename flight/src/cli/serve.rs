@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
+use super::target::folder;
 use crate::config::{AgentSettings, ClusterRole, Config, SettingSources, Settings};
 use crate::logs::Traces;
 use crate::server::{Server, install_crypto_provider};
@@ -36,7 +37,7 @@ pub(super) struct SettingsArgs {
         Settings::default().listen,
     ))]
     listen: Option<String>,
-    #[arg(long, value_name = "DIR", help = with_default(
+    #[arg(long, value_name = "DIR", value_parser = folder, help = with_default(
         "The data folder, made when absent",
         Settings::default().data.display(),
     ))]

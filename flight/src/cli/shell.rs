@@ -31,6 +31,9 @@ use querent_engine::KnownNames;
 use run::{ShellFlow, ShellState};
 use statements::{NextInput, ShellInput, ShellLanguage, next_input};
 
+/// What statements begin with, where somebody leaves their quotes away.
+const STATEMENT_WORDS: [&str; 8] = ["select", "from", "with", "show", "describe", "insert", "create", "update"];
+
 /// Flags of the shell.
 #[derive(Debug, clap::Args)]
 pub(super) struct ShellArgs {
@@ -73,10 +76,10 @@ impl ShellArgs {
             }
             let near = commands.iter().map(|command| (strsim::jaro_winkler(command, &name), command));
             let near = near.filter(|(likeness, _)| *likeness > 0.8).max_by(|one, other| one.0.total_cmp(&other.0));
+            let is_statement = name.trim().contains(char::is_whitespace)
+                || STATEMENT_WORDS.iter().any(|word| word.eq_ignore_ascii_case(&name));
             let hint = match near {
-                _ if name.trim().contains(char::is_whitespace) => {
-                    "statements are run by `querent -c \"SELECT ...\"`; ".to_owned()
-                }
+                _ if is_statement => "statements are run by `querent -c \"SELECT ...\"`; ".to_owned(),
                 Some((_, command)) => format!("did you mean `{command}`? "),
                 None => String::new(),
             };

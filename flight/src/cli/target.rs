@@ -1,5 +1,6 @@
 //! The target of a command: a running server, or a data folder in this process.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -18,7 +19,7 @@ const SERVER_VARIABLE: &str = "QUERENT_SERVER";
 pub(super) struct TargetArgs {
     #[command(flatten)]
     server: ServerArgs,
-    #[arg(long, value_name = "DIR", conflicts_with = "server", help = format!(
+    #[arg(long, value_name = "DIR", value_parser = folder, conflicts_with = "server", help = format!(
         "Work on this data folder in this process, without a server [default: QUERENT_DATA, or {}]",
         Settings::default().data.display(),
     ))]
@@ -110,13 +111,26 @@ impl ServerArgs {
     }
 }
 
+/// Reads the name of a data folder. It is a setting, which is text: a name that is not UTF-8 would become another folder's.
+pub(super) fn folder(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
 fn parse(text: &str, token: Option<String>, tls: ClientTlsArgs) -> Result<ServerAddress, CliError> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme).map_err(|error| {
+    let mut url = Url::parse(&with_scheme).map_err(|error| {
         CliError::Usage(format!("--server {text}: {error}; write http://HOST:PORT or https://HOST:PORT"))
     })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(CliError::Usage(format!("--server {text}: must be http://HOST:PORT or https://HOST:PORT")));
+    }
+    // The address of a view of the console is that of its server.
+    url.set_fragment(None);
+    if url.path() != "/" || url.query().is_some() {
+        let origin = url.origin().ascii_serialization();
+        return Err(CliError::Usage(format!(
+            "--server {text}: name the server without what is behind its port: {origin}"
+        )));
     }
     Ok(ServerAddress { url, token, tls })
 }

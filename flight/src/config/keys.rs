@@ -40,6 +40,16 @@ pub enum SettingKind {
     Tables,
 }
 
+impl SettingKind {
+    /// Whether the value is no text, so that a text stands for another value.
+    pub(super) fn is_read_from_text(self) -> bool {
+        match self {
+            SettingKind::Number | SettingKind::Bool | SettingKind::List | SettingKind::Tokens => true,
+            SettingKind::Text | SettingKind::Tables => false,
+        }
+    }
+}
+
 const fn key(
     path: &'static str,
     environment: &'static [&'static str],

@@ -16,6 +16,15 @@ use crate::error::ErrorCode;
 const DEFAULT_FILE: &str = "querent.toml";
 /// The variable that names the settings' file.
 const FILE_VARIABLE: &str = "QUERENT_CONFIG";
+/// Variables of the command line that are no settings.
+const COMMAND_LINE_VARIABLES: [&str; 6] = [
+    FILE_VARIABLE,
+    "QUERENT_SERVER",
+    "QUERENT_TOKEN",
+    "QUERENT_CA",
+    "QUERENT_CLIENT_CERTIFICATE",
+    "QUERENT_CLIENT_KEY",
+];
 
 /// The sources of settings. They are separate from the process, so that a test or an embedder can bring its own.
 #[derive(Debug, Clone, Default)]
@@ -168,6 +177,19 @@ impl Config {
         config.choose_model()?;
         config.keep_run_timeout();
         Ok(config)
+    }
+
+    /// Returns the settings for a data folder by itself, such as one that goes with its process: the catalog that servers share
+    /// and their object store are not its own, unless the command line names them.
+    pub fn with_own_catalog(mut self) -> Self {
+        let (catalog, files) = (self.origin("catalog.url"), self.origin("data_path"));
+        if catalog != Origin::Flag {
+            self.settings.catalog.url = None;
+        }
+        if files != Origin::Flag {
+            self.settings.data_path = None;
+        }
+        self
     }
 
     /// Checks settings that were made in code.
@@ -378,6 +400,15 @@ fn flatten(
     for (name, value) in table {
         let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
         if let Some(key) = find(&path) {
+            let text = match &value {
+                Value::String(_, text) if key.kind.is_read_from_text() => Some(text.clone()),
+                _ => None,
+            };
+            // As that of a variable is: `tokens = "s3cret:admin"`.
+            let value = match text {
+                Some(text) => read(key, &text, origin)?,
+                None => value,
+            };
             values.push((key.path, origin.clone(), value));
             continue;
         }
@@ -489,17 +520,26 @@ fn invalid(error: figment::Error, origins: &[(&'static str, Origin)]) -> ConfigE
         .iter()
         .find(|(key, _)| path == *key || path.starts_with(&format!("{key}.")))
         .map_or(Origin::Default, |(_, origin)| origin.clone());
-    ConfigError::Invalid { key: path, origin, detail: error.kind.to_string() }
+    // Names of variants come in quotes, and stand in quotes of their own.
+    ConfigError::Invalid { key: path, origin, detail: error.kind.to_string().replace("``", "`") }
 }
 
-/// Returns warnings about variables that look like misspelt ones of ours, which would otherwise be ignored silently.
+/// Returns warnings about variables that look like misspelt ones of ours, or like ours without their section
+/// (`QUERENT_MODEL`), which would otherwise be ignored silently.
 fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
     let known: Vec<&'static str> = KEYS.iter().flat_map(|key| key.environment).copied().collect();
+    let without_section = |name: &str| {
+        let last = name.strip_prefix("QUERENT_")?.to_lowercase();
+        let key = KEYS.iter().find(|key| key.path.rsplit_once('.').is_some_and(|(_, own)| own == last))?;
+        key.environment.first()
+    };
     environment
         .keys()
         .filter(|name| name.starts_with("QUERENT_") && !known.contains(&name.as_str()))
+        .filter(|name| !COMMAND_LINE_VARIABLES.contains(&name.as_str()))
         .filter_map(|name| {
-            let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2)?;
+            let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2);
+            let near = near.or_else(|| without_section(name))?;
             Some(format!("environment variable {name} is not a setting; did you mean {near}?"))
         })
         .collect()

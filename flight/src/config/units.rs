@@ -4,6 +4,7 @@
 //! months and refuses `60` and `.5s`, and `bytesize` takes `1.5k` for 1,500 bytes. The tests hold these cases.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -130,6 +131,17 @@ impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberOrText).and_then(|text| text.parse().map_err(D::Error::custom))
     }
+}
+
+/// Reads an address with a port; `localhost` is this machine's.
+pub(super) fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let address = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    address.as_deref().unwrap_or(&text).parse().map_err(|_| {
+        D::Error::custom(format!(
+            "`{text}` is no address with a port; write for example 127.0.0.1:8080, or 0.0.0.0:8080 for all networks"
+        ))
+    })
 }
 
 /// Reads a number or a string as a string, so that both go through one parser.

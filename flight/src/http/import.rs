@@ -56,7 +56,7 @@ enum UploadFormat {
     Ndjson,
     #[serde(alias = "parq", alias = "pq")]
     Parquet,
-    #[serde(alias = "ipc", alias = "feather")]
+    #[serde(alias = "arrows", alias = "ipc", alias = "feather")]
     Arrow,
     #[serde(alias = "excel", alias = "xls", alias = "xlsb", alias = "xlsm", alias = "ods")]
     Xlsx,

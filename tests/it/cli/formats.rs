@@ -43,6 +43,10 @@ fn rows_are_printed_in_each_format() {
     }
     assert_eq!(work.run(&["sql", "--output", "csv", "SELECT 1 AS a WHERE false"]).succeeded(), "a\n");
     assert_eq!(work.run(&["sql", "--output", "json", "SELECT 1 AS a WHERE false"]).succeeded(), "[]\n");
+    for (format, expected) in [("table", "done\n"), ("vertical", "done\n"), ("markdown", "done\n"), ("csv", "")] {
+        let said = work.run(&["sql", "--output", format, "SET timezone = 'UTC'"]).succeeded();
+        assert_eq!(said, expected, "{format}");
+    }
     assert!(work.run(&["kql", "--output", "csv", "print a = 1"]).succeeded().starts_with("a\n1\n"));
     work.run(&["sql", "--output", "xml", "SELECT 1"]).failed(2);
     let said = work.run(&["sql", "--output", "parquet", "SELECT INTERVAL '1 day' AS i"]).failed(1);

@@ -28,7 +28,9 @@ impl WorkFolder {
         let mut driver = Python::client("terminal.py");
         driver.args([&columns.to_string(), "50", &binary]).args(arguments);
         driver.current_dir(self.folder.path()).env("HOME", self.folder.path()).env_remove("XDG_STATE_HOME");
-        driver.env("QUERENT_EMBED_PROVIDER", "none").env("TERM", "xterm-256color").env("PAGER", "cat");
+        driver.env("QUERENT_EMBED_PROVIDER", "none").env("TERM", "xterm-256color");
+        let pager = self.path("pager.sh");
+        driver.env("PAGER", if pager.exists() { format!("sh {}", pager.display()) } else { "cat".to_owned() });
         for name in ["QUERENT_SERVER", "QUERENT_DATA", "NO_COLOR", "COLUMNS", "LINES"] {
             driver.env_remove(name);
         }
@@ -137,6 +139,8 @@ fn commands_list_what_there_is() {
     assert!(run(".timer on\nselect 1 as a;").contains("Time: "));
     let chart = run("select carrier, count(*) as n from flights group by 1 order by 1;\n.chart");
     assert!(chart.contains("UA │") && chart.contains('█'), "{chart}");
+    let schema = run("create view sales.early as select 1 as a;\n.schema sales.early\n");
+    assert!(schema.contains("CREATE VIEW sales.early AS"), "{schema}");
     assert!(run(".help").contains(".mode FORMAT"));
 }
 
@@ -305,6 +309,18 @@ fn a_box_fits_the_terminal() {
     assert_eq!(refused.code, 2);
 }
 
+/// Who presses ctrl-c in a pager has its search end; a program that ended then would leave the pager beside the shell.
+#[test]
+fn ctrl_c_in_a_pager_is_the_pagers() {
+    let work = WorkFolder::new();
+    let pager =
+        "trap 'echo interrupted' INT\ncat >/dev/null\nexec </dev/tty\necho paging\nread line\nread line\necho left\n";
+    std::fs::write(work.path("pager.sh"), pager).unwrap();
+    let arguments = ["sql", "--rows", "0", "SELECT * FROM generate_series(1, 100)"];
+    let shown = work.at_terminal(80, &arguments, &[("paging", "\u{3}"), ("interrupted", "\r"), ("left", "")]);
+    assert_eq!(shown.code, 0, "{}", shown.text);
+}
+
 #[test]
 fn a_question_follows_up_the_last_one() {
     let work = WorkFolder::new();
@@ -324,4 +340,39 @@ fn a_question_follows_up_the_last_one() {
     ask(&["--follow-up", "and of UA?"]).succeeded();
     let sql = "SELECT count(*) AS runs, count(DISTINCT conversation_id) AS conversations FROM agent_runs";
     assert_eq!(work.run(&["sql", "--json", sql]).succeeded(), "{\"runs\":2,\"conversations\":1}\n");
+}
+
+/// A working folder, or a shell, may have the settings of a server.
+#[test]
+fn a_shell_on_files_leaves_a_shared_catalog_alone() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("querent.toml"), "[catalog]\nurl = \"postgres://me@127.0.0.1:9/lake\"\n").unwrap();
+    let mut command = work.querent(&["flights.csv", "--output", "csv", "-c", "SELECT count(*) AS n FROM flights"]);
+    command.env("QUERENT_DATA_PATH", "s3://bucket/lake/");
+    assert_eq!(Done::of(command.output().unwrap()).succeeded(), "n\n3\n");
+}
+
+/// Notepad and PowerShell begin files with a byte order mark.
+#[test]
+fn statements_that_an_editor_has_marked_are_read() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("marked.sql"), "\u{feff}.mode csv\n\u{feff}SELECT 1 AS a;\n").unwrap();
+    assert_eq!(work.pipe(&["flights.csv"], ".read marked.sql").succeeded(), "a\n1\n");
+    let piped = std::fs::read_to_string(work.path("marked.sql")).unwrap();
+    assert_eq!(work.pipe(&["flights.csv"], &piped).succeeded(), "a\n1\n");
+    std::fs::write(work.path("marked.sql"), "\u{feff}SELECT 1 AS a").unwrap();
+    assert_eq!(work.run(&["sql", "--output", "csv", "-f", "marked.sql"]).succeeded(), "a\n1\n");
+}
+
+/// A setting is text: the name would become that of another folder, with U+FFFD in it.
+#[test]
+fn a_data_folder_whose_name_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let work = WorkFolder::new();
+    let mut command = work.querent(&["sql", "SELECT 1", "--data"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let said = Done::of(command.output().unwrap()).failed(2);
+    assert!(said.contains("UTF-8"), "{said}");
+    assert!(std::fs::read_dir(work.folder.path()).unwrap().all(|entry| !entry.unwrap().path().is_dir()));
 }

@@ -58,11 +58,14 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
         return Ok(joined([written, after.to_vec()]));
     }
     let format = options.iter().find(|(name, _)| name == "format").map(|(_, value)| value.to_lowercase());
-    let ending = text.trim_end_matches(".gz").trim_end_matches(".zst").rsplit('.').next().unwrap_or_default();
-    let reader = match format.as_deref().unwrap_or(&ending.to_lowercase()) {
-        "parquet" => "read_parquet",
-        "json" | "ndjson" | "jsonl" => "read_json",
-        "arrow" | "ipc" | "feather" => "read_arrow",
+    let name = text.to_lowercase();
+    let plain = [".gz", ".zst", ".bz2", ".xz"].iter().find_map(|ending| name.strip_suffix(*ending)).unwrap_or(&name);
+    let ending = plain.rsplit('.').next().unwrap_or_default();
+    let reader = match format.as_deref().unwrap_or(ending) {
+        "parquet" | "parq" | "pq" => "read_parquet",
+        "json" | "ndjson" | "jsonl" | "geojson" => "read_json",
+        "arrow" | "arrows" | "ipc" | "feather" => "read_arrow",
+        "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" | "excel" => "read_xlsx",
         _ => "read_csv",
     };
     let mut arguments = vec![vec![token(Token::SingleQuotedString(text), span)]];

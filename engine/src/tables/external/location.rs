@@ -228,6 +228,17 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
     only_format(location, &formats)
 }
 
+/// Returns the format and the files that an import of a local location reads, in order of their paths. Blocks. Errors: those of
+/// [`infer_format`] and [`locate`].
+pub(crate) fn format_and_files(location: &str, format: Option<FileFormat>) -> Result<(FileFormat, Vec<PathBuf>)> {
+    let format = match format {
+        Some(format) => format,
+        None => infer_format(location)?,
+    };
+    let files = locate(location, format)?;
+    Ok((format, files.into_iter().map(|file| file.path).collect()))
+}
+
 /// Returns the format that all files of a location have.
 pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<FileFormat> {
     match formats {

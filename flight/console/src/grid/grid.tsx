@@ -286,7 +286,8 @@ class GridPainter {
       End: isAll ? [lastRow, lastColumn] : [row, lastColumn],
     };
     if (event.key === "c" && isAll && String(getSelection()) === "") {
-      void navigator.clipboard?.writeText(rows.text(row, column) ?? "");
+      event.preventDefault();
+      void copy(rows.text(row, column) ?? "", "Value");
       return;
     }
     if (event.key === "Enter" && !isAll) {

@@ -52,7 +52,7 @@ const SHEET_OPTIONS = [
 const FORMATS: Record<string, Format> = {
   csv: "csv", tsv: "csv", tab: "csv", txt: "csv", json: "ndjson", ndjson: "ndjson", jsonl: "ndjson", geojson: "ndjson",
   parquet: "parquet", parq: "parquet", pq: "parquet", arrow: "arrow", arrows: "arrow", ipc: "arrow", feather: "arrow",
-  xlsx: "xlsx", xlsm: "xlsx", xls: "xlsx", ods: "xlsx",
+  dat: "csv", xlsx: "xlsx", xlsm: "xlsx", xlsb: "xlsx", xls: "xlsx", ods: "xlsx",
 };
 
 /** Files that were dropped outside of this view, which then opens. */
@@ -95,7 +95,9 @@ export function ImportView() {
     const said: Parameters = { table, format, database: chosen, if_exists: ifExists };
     for (const [name] of shown) if (options[name]) said[name] = options[name];
     const empty = files.length === 1 && files[0]!.size === 0 ? files[0] : undefined;
-    if (empty) setState({ step: "failed", failure: new QuerentError(0, "empty_file", `${empty.name} is empty: there is nothing to import.`) });
+    const other = unlike(files);
+    if (other) setState({ step: "failed", failure: other });
+    else if (empty) setState({ step: "failed", failure: new QuerentError(0, "empty_file", `${empty.name} is empty: there is nothing to import.`) });
     else upload(files, said, setState);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
@@ -285,10 +287,21 @@ function withWayOut(failure: QuerentError): QuerentError {
   return new QuerentError(failure.status, failure.code, failure.message, hint);
 }
 
+/** What is wrong with files whose names say several formats: they would all be read as the first one is. */
+function unlike(files: File[]): QuerentError | null {
+  const said = (file: File) => FORMATS[readName(file.name).ending];
+  const first = files.find((file) => said(file));
+  const other = first && files.find((file) => said(file) && said(file) !== said(first));
+  if (!other) return null;
+  const message = `${first.name} and ${other.name} are of two formats, and one table has files of one.`;
+  return new QuerentError(0, "several_formats", message, "Import them one after the other.");
+}
+
 /** A table's name and the format's ending from a file's name; endings of compression are passed over. */
 function readName(name: string): { base: string; ending: string } {
-  const parts = name.replace(/\.(gz|zst|bz2|xz)$/i, "").split(".");
+  const parts = name.replace(/\.(gz|zst|zstd|bz2|xz)$/i, "").split(".");
   const ending = parts.length > 1 ? parts.pop()!.toLowerCase() : "";
   const base = parts.join("_").replace(/[^\p{L}\p{N}_]+/gu, "_").replace(/^_+|_+$/g, "").toLowerCase();
-  return { base: base || "imported", ending };
+  // A name that begins with a digit would need quotes.
+  return { base: base === "" ? "imported" : /^\p{N}/u.test(base) ? `t_${base}` : base, ending };
 }

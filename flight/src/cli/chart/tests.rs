@@ -110,3 +110,20 @@ fn only_svg_is_drawn() {
     assert!(svg_path("chart.png").unwrap_err().contains(".svg"));
     assert!(svg_path("chart").is_err());
 }
+
+#[test]
+fn bars_below_zero_go_to_the_left_in_a_terminal() {
+    let shown = |rows: Value| {
+        let terminal = Terminal { width: Some(30), height: 24, has_colors: false };
+        let rows = rows.as_array().unwrap().clone();
+        draw_text(&Chart { spec: bars(), rows }, &terminal).unwrap()
+    };
+    let both = shown(json!([{"carrier": "UA", "n": 10}, {"carrier": "B6", "n": -5}]));
+    let lines: Vec<&str> = both.lines().collect();
+    assert!(lines[1].starts_with("UA        │██████████████▋ "), "{both}");
+    assert!(lines[2].starts_with("B6 ███████│ "), "{both}");
+    let above = shown(json!([{"carrier": "UA", "n": 10}, {"carrier": "B6", "n": 5}]));
+    assert!(above.contains("\nUA │██████████") && above.contains("\nB6 │█████"), "{above}");
+    let huge = shown(json!([{"carrier": "UA", "n": 1e308}, {"carrier": "B6", "n": -1e308}]));
+    assert!(huge.contains("█│ -") && huge.contains(" │█"), "{huge}");
+}

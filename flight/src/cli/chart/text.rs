@@ -45,7 +45,7 @@ pub(super) fn text(spec: &Spec, data: &[Datum], terminal: &Terminal) -> String {
     lines.join("\n")
 }
 
-/// A line for each bar: its label, its length, its value.
+/// A line for each bar: its label, its length, its value. Where there are values below zero, their bars go to the left.
 fn bars(spec: &Spec, layers: &PlotLayers<'_>, series: &[String], terminal: &Terminal) -> Vec<String> {
     let (base, value) = match layers.lies {
         true => (&spec.encoding.y, &spec.encoding.x),
@@ -68,21 +68,60 @@ fn bars(spec: &Spec, layers: &PlotLayers<'_>, series: &[String], terminal: &Term
     let label_width = widest(&labels).min(LABEL_WIDTH);
     let room = terminal.width.unwrap_or(usize::MAX).saturating_sub(label_width + widest(&values) + 4);
     let room = room.clamp(LEAST_WIDTH, BAR_WIDTH);
-    let most = shown.clone().map(|mark| (mark.to - mark.from).abs()).fold(0.0, f64::max);
+    let sides = BarSides::new(shown.clone().map(|mark| mark.to - mark.from), room);
     let mut lines = Vec::new();
     for ((mark, label), value) in shown.zip(&labels).zip(&values) {
-        let part = if most > 0.0 { (mark.to - mark.from).abs() / most } else { 0.0 };
-        // At most `room` cells, which is small.
-        let eighths = (part * room as f64 * 8.0).round() as usize;
-        let bar = format!("{}{}", "█".repeat(eighths / 8), EIGHTHS.get(eighths % 8).copied().unwrap_or_default());
+        let (left, right) = sides.parts_of(mark.to - mark.from);
+        let tone = tone_of(mark.series);
         let label = cut_to_width(label, label_width);
         let space = " ".repeat(label_width - label.width());
-        lines.push(format!("{space}{label} │{} {}", terminal.tone(tone_of(mark.series), &bar), visible(value)));
+        let before = " ".repeat(sides.left - left.width());
+        let (left, right) = (terminal.tone(tone, &left), terminal.tone(tone, &right));
+        lines.push(format!("{space}{label} {before}{left}│{right} {}", visible(value)));
     }
     if layers.marks.len() > MOST_BARS {
         lines.push(format!("… and {} more", layers.marks.len() - MOST_BARS));
     }
     lines
+}
+
+/// The room of bars on both sides of zero.
+struct BarSides {
+    /// The cells on the left, for values below zero.
+    left: usize,
+    /// The largest size of a value, and its cells.
+    most: f64,
+    cells: f64,
+}
+
+impl BarSides {
+    fn new(values: impl Iterator<Item = f64>, room: usize) -> Self {
+        let (mut below, mut above) = (0.0_f64, 0.0_f64);
+        for value in values {
+            below = below.max(-value);
+            above = above.max(value);
+        }
+        let most = below.max(above);
+        if most <= 0.0 {
+            return Self { left: 0, most, cells: 0.0 };
+        }
+        // Their sum may be beyond the largest number.
+        let cells = room as f64 / (below / most + above / most);
+        let left = (below / most * cells).round() as usize;
+        Self { left: left.max(usize::from(below > 0.0)), most, cells }
+    }
+
+    /// The parts of a bar on the left and on the right.
+    fn parts_of(&self, value: f64) -> (String, String) {
+        // At most the room, which is small.
+        let cells = if self.most > 0.0 { value.abs() / self.most * self.cells } else { 0.0 };
+        if value < 0.0 {
+            return ("█".repeat((cells.round() as usize).min(self.left)), String::new());
+        }
+        let eighths = (cells * 8.0).round() as usize;
+        let last = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
+        (String::new(), format!("{}{last}", "█".repeat(eighths / 8)))
+    }
 }
 
 /// A plane of dots between two axes.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use querent_engine::SourceReading;
+use querent_catalog::FileFormat;
+use querent_engine::{SourceReading, source_files};
 use reqwest::{Body, Method};
 use serde_json::Value;
 use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
-use super::{ImportOptions, ImportPlan, ImportReport, SourceFormat, is_url, name_parts};
+use super::{ImportOptions, ImportPlan, ImportReport, SourceFormat, absolute_source, is_pattern, is_url};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::progress::Bars;
@@ -27,12 +28,9 @@ pub(super) async fn upload(
     options: &ImportOptions,
     bars: &Arc<Bars>,
 ) -> Result<ImportReport, CliError> {
-    let files = files_of(&plan.source, options.format)?;
-    let format = format_of(&files, options.format)?;
+    let (format, files) = files_of(&plan.source, options.format).await?;
+    // Which files are compressed, the server reads from their names.
     let mut parameters = plan.reader_options(options);
-    if let Some(compression) = files.first().and_then(|file| name_parts(&file.name).2) {
-        parameters.insert("compression".to_owned(), compression.to_owned());
-    }
     let fixed = [
         ("database", plan.table.database.as_str()),
         ("table", &plan.table.table),
@@ -96,79 +94,38 @@ fn form(
     parts.chain(stream::once(async move { Ok(Bytes::from(end)) }))
 }
 
-/// Returns the one format of all files.
-fn format_of(files: &[UploadedFile], given: Option<SourceFormat>) -> Result<SourceFormat, CliError> {
-    if let Some(format) = given {
-        return Ok(format);
-    }
-    let mut found: Option<(SourceFormat, &Path)> = None;
-    for file in files {
-        let ending = name_parts(&file.name).1;
-        // Text of another ending is most often CSV; the server finds out how it is written.
-        let ending_is = |text: &str| file.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(text));
-        let is_text = ending_is("txt") || ending_is("dat");
-        let format = SourceFormat::from_ending(ending).or(is_text.then_some(SourceFormat::Csv));
-        let format = format.ok_or_else(|| unknown_format(&file.path))?;
-        match found {
-            Some((other, path)) if other != format => {
-                return Err(CliError::Usage(format!(
-                    "{} is {} and {} is {}; one table has files of one format: name it with --format",
-                    path.display(),
-                    other.as_str(),
-                    file.path.display(),
-                    format.as_str()
-                )));
-            }
-            _ => found = Some((format, &file.path)),
-        }
-    }
-    found.map(|(format, _)| format).ok_or_else(|| CliError::failed("no files to import"))
-}
-
-/// Returns the files of a source, sorted: itself, those of a folder at any depth, or what a glob matches.
-fn files_of(source: &str, format: Option<SourceFormat>) -> Result<Vec<UploadedFile>, CliError> {
+/// Returns the format and the files of a source, in order: those that an import without a server reads.
+async fn files_of(source: &str, format: Option<SourceFormat>) -> Result<(SourceFormat, Vec<UploadedFile>), CliError> {
     if is_url(source) {
         return Err(CliError::Usage(format!(
             "{source} is a URL, which is imported without a server only; on a server run CREATE EXTERNAL TABLE with \
              `querent sql`"
         )));
     }
-    let path = Path::new(source);
-    if path.join("_versions").is_dir() {
+    let absolute = absolute_source(source)?;
+    let (format, paths) = source_files(&absolute, format.map(FileFormat::from)).await?;
+    let format = SourceFormat::from(format);
+    if format == SourceFormat::Lance {
         return Err(CliError::Usage(format!("{source} is a Lance dataset, which is imported without a server only")));
     }
-    let file = |path: PathBuf, base: &Path| {
-        let below = path.strip_prefix(base).unwrap_or(&path);
-        let name = below.to_string_lossy().into_owned();
+    let base = base_of(Path::new(&absolute));
+    let file = |path: PathBuf| {
+        let name = path.strip_prefix(&base).unwrap_or(&path).to_string_lossy().into_owned();
         let size =
             path.metadata().map_err(|error| CliError::failed(format!("cannot read {}: {error}", path.display())))?;
         Ok::<_, CliError>(UploadedFile { name, size: size.len(), path })
     };
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let (pattern, base) = match path.is_dir() {
-        true => (format!("{}/**/*", glob::Pattern::escape(source)), path.to_owned()),
-        false if path.exists() => return Ok(vec![file(path.to_owned(), parent)?]),
-        false => {
-            let fixed = path.components().take_while(|part| !super::is_pattern(&part.as_os_str().to_string_lossy()));
-            (source.to_owned(), fixed.collect())
-        }
-    };
-    let matching = glob::glob(&pattern).map_err(|error| CliError::Usage(format!("{source}: {error}")))?;
-    let mut files = Vec::new();
-    for found in matching {
-        let found = found.map_err(|error| CliError::failed(error.to_string()))?;
-        let name = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_data = format.is_some() || SourceFormat::from_ending(name_parts(&name).1).is_some();
-        if found.is_file() && is_data && !name.starts_with(['.', '_']) {
-            files.push(file(found, &base)?);
-        }
-    }
-    match files.is_empty() {
-        true => Err(CliError::failed(format!("no files to import at {source}"))),
-        false => Ok(files),
-    }
+    let files = paths.into_iter().map(file).collect::<Result<Vec<_>, CliError>>()?;
+    Ok((format, files))
 }
 
-fn unknown_format(path: &Path) -> CliError {
-    CliError::Usage(format!("the name {} does not tell its format; say it with --format", path.display()))
+/// Returns the folder below which the files of a source are named: partition folders are part of their names.
+fn base_of(source: &Path) -> PathBuf {
+    if source.is_dir() {
+        return source.to_owned();
+    }
+    if source.exists() {
+        return source.parent().unwrap_or(Path::new("")).to_owned();
+    }
+    source.components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).collect()
 }

@@ -121,6 +121,10 @@ impl RowsPrinter {
         match self.format {
             OutputFormat::Table | OutputFormat::Box if is_plan(&rows.schema) => self.print_plan(rows, target).await,
             OutputFormat::Table | OutputFormat::Box => self.print_box(rows, target).await,
+            // A statement that answers with nothing, such as SET, has neither a table nor rows to count.
+            OutputFormat::Markdown | OutputFormat::Vertical if rows.schema.fields().is_empty() => {
+                self.print_box(rows, target).await
+            }
             OutputFormat::Markdown => print_markdown(rows, target).await,
             OutputFormat::Vertical => self.print_vertical(rows, target).await,
             OutputFormat::Csv => encode(ResultFormat::Csv, rows, target).await,

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
 use terminal_size::{Height, Width, terminal_size};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The size of a terminal that does not say.
 const DEFAULT_WIDTH: usize = 80;
@@ -94,6 +95,8 @@ fn paged(pager: &str, text: &str) -> bool {
     if std::env::var_os("LESSCHARSET").is_none() {
         command.env("LESSCHARSET", "utf-8");
     }
+    // Ctrl-c in a pager ends its search and not what it shows; the terminal is the pager's until it leaves.
+    let _interrupts = signal(SignalKind::interrupt());
     let Ok(mut child) = command.stderr(Stdio::null()).spawn() else { return false };
     if let Some(mut stdin) = child.stdin.take() {
         // The reader may leave before the end.

@@ -55,7 +55,7 @@ impl ShellBackend {
         // What is found by name needs no model.
         let sources =
             SettingSources::process().with_flag("data", data.to_string_lossy()).with_flag("embed.provider", "none");
-        let shell = Self::open(Config::load(&sources)?, Some(folder)).await?;
+        let shell = Self::open(Config::load(&sources)?.with_own_catalog(), Some(folder)).await?;
         let mut tables = Vec::new();
         if let ShellBackend::Here(here) = &shell {
             let bars = Arc::new(Bars::new(false));
@@ -149,7 +149,7 @@ impl EmbeddedShell {
             false => tables_of(source, &table, None).await?,
         };
         // What can be queried where it lies is not copied.
-        let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
+        let external = ["parquet", "parq", "pq", "arrow", "arrows", "ipc", "feather", "lance"]
             .iter()
             .any(|ending| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending)));
         let mut made = Vec::with_capacity(tables.len());

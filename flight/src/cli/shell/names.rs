@@ -6,6 +6,8 @@ use super::commands::COMMANDS;
 
 /// Suggestions at most.
 const MOST: usize = 200;
+/// The commands behind which a path stands.
+const FILE_COMMANDS: [&str; 4] = [".read", "\\i", ".output", "\\o"];
 
 /// Returns where the word begins that stands at the end of `before`, and what it may become; `is_kql`: where statements
 /// are in KQL unless they say otherwise.
@@ -26,13 +28,45 @@ fn command_completions(start: usize, line: &str, names: &KnownNames) -> (usize, 
         let words = COMMANDS.iter().flat_map(|command| command.names).map(|name| (*name).to_owned());
         return (start, matching(line, words));
     };
+    if FILE_COMMANDS.contains(&command) {
+        let path = argument.trim_start();
+        return (start + line.len() - path.len(), paths(path));
+    }
     let word_at = argument.rfind(char::is_whitespace).map_or(0, |end| end + 1);
     let at = start + command.len() + 1 + word_at;
     let word = argument.get(word_at..).unwrap_or_default();
     let known = COMMANDS.iter().find(|known| known.names.contains(&command));
     let words: Vec<String> =
         known.map(|known| known.words.iter().map(|word| (*word).to_owned()).collect()).unwrap_or_default();
-    (at, matching(word, words.into_iter().chain(names.tables.keys().cloned()).chain(names.databases.iter().cloned())))
+    if !words.is_empty() {
+        return (at, matching(word, words));
+    }
+    (at, matching(word, names.tables.keys().cloned().chain(names.databases.iter().cloned())))
+}
+
+/// The files and folders that a path may become; hidden ones where a `.` says so.
+fn paths(path: &str) -> Vec<String> {
+    let plain = path.trim_start_matches(['"', '\'']);
+    let (folder, start) = plain.split_at(plain.rfind('/').map_or(0, |end| end + 1));
+    // A folder that cannot be read offers nothing.
+    let entries = std::fs::read_dir(if folder.is_empty() { "." } else { folder }).into_iter().flatten().flatten();
+    let mut found: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_meant = name.starts_with(start) && (start.starts_with('.') || !name.starts_with('.'));
+            let end = if entry.path().is_dir() { "/" } else { "" };
+            is_meant.then(|| format!("{folder}{name}{end}"))
+        })
+        .collect();
+    found.sort();
+    found.truncate(MOST);
+    let quoted = |path: String| match path.contains(char::is_whitespace) {
+        // What is in a folder follows.
+        true if path.ends_with('/') => format!("\"{path}"),
+        true => format!("\"{path}\""),
+        false => path,
+    };
+    found.into_iter().map(quoted).collect()
 }
 
 /// The words that begin with `start` in any case, each once, quoted where they must be.
@@ -90,5 +124,29 @@ mod tests {
             let (start, words) = completions(before, &names(), is_kql);
             assert_eq!((start, words.first().map(String::as_str)), (at, Some(first)), "{before}: {words:?}");
         }
+    }
+
+    #[test]
+    fn files_stand_behind_commands_that_take_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().display().to_string();
+        for file in ["queries.sql", "two words.sql", ".hidden.sql"] {
+            std::fs::File::create_new(folder.path().join(file)).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("reports")).unwrap();
+        for (typed, expected) in [
+            ("", vec!["queries.sql", "reports/", "two words.sql"]),
+            ("q", vec!["queries.sql"]),
+            (".", vec![".hidden.sql"]),
+            ("none", vec![]),
+        ] {
+            let before = format!("select 1;\n.read {name}/{typed}");
+            let (at, found) = completions(&before, &names(), false);
+            let expected: Vec<String> = expected.iter().map(|file| format!("{name}/{file}")).collect();
+            let plain: Vec<String> = found.iter().map(|path| path.trim_matches('"').to_owned()).collect();
+            assert_eq!((at, plain), (16, expected), "{typed}");
+        }
+        assert_eq!(completions("\\o \"/nowhere/x", &names(), false), (3, vec![]));
+        assert_eq!(completions(".timer o", &names(), false), (7, vec!["on".to_owned(), "off".to_owned()]));
     }
 }

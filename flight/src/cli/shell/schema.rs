@@ -47,20 +47,25 @@ pub(super) async fn statements(
     database: Option<&str>,
     table: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
+    let own = database.unwrap_or(DEFAULT_DATABASE);
     // What was typed may say a database, and what is listed is a name, whatever it holds.
-    let tables: Vec<(String, String)> = match table {
-        Some(table) => vec![(table.to_owned(), identifier(table))],
+    let tables: Vec<(String, String, String)> = match table {
+        Some(table) => {
+            let (owner, bare) = table.rsplit_once('.').unwrap_or((own, table));
+            vec![(owner.to_owned(), bare.to_owned(), identifier(table))]
+        }
         None => {
             let sql = format!("SELECT name FROM ({}) LIMIT {MAX_TABLES}", relations(database, None));
             let names = texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next());
-            names.map(|name| (name.clone(), quoted_name(&name))).collect()
+            names.map(|name| (own.to_owned(), name.clone(), quoted_name(&name))).collect()
         }
     };
     let mut made = Vec::new();
-    for (table, name) in tables {
+    for (owner, table, name) in tables {
         let sql = format!(
-            "SELECT definition FROM information_schema.views WHERE table_schema = {} AND lower(table_name) = lower({})",
-            text(database.unwrap_or(DEFAULT_DATABASE)),
+            "SELECT definition FROM information_schema.views \
+             WHERE lower(table_schema) = lower({}) AND lower(table_name) = lower({})",
+            text(&owner),
             text(&table)
         );
         let view = texts(backend, &sql, database).await?.into_iter().flatten().next();

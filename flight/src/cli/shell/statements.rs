@@ -121,7 +121,8 @@ fn is_declaration(piece: &str) -> bool {
 fn without_comments(text: &str, language: ShellLanguage) -> &str {
     let mut rest = text;
     loop {
-        rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char == ';');
+        // Editors begin files with a byte order mark.
+        rest = rest.trim_start_matches(|char: char| char.is_whitespace() || matches!(char, ';' | '\u{feff}'));
         let line = match language {
             ShellLanguage::Sql => rest.strip_prefix("--"),
             ShellLanguage::Kql => rest.strip_prefix("//"),
@@ -212,7 +213,11 @@ impl Iterator for Semicolons<'_> {
                 '`' if is_kql && rest.starts_with("```") => self.skip_past(self.at + 3, "```"),
                 '\'' | '"' => {
                     let before = self.text.get(..self.at).unwrap_or_default();
-                    self.skip_quoted(char, is_kql && !before.ends_with('@'));
+                    let has_escapes = match is_kql {
+                        true => !before.ends_with('@'),
+                        false => char == '\'' && ends_with_escape_prefix(before),
+                    };
+                    self.skip_quoted(char, has_escapes);
                 }
                 '-' if !is_kql && rest.starts_with("--") => self.skip_past(self.at, "\n"),
                 '/' if is_kql && rest.starts_with("//") => self.skip_past(self.at, "\n"),
@@ -225,6 +230,12 @@ impl Iterator for Semicolons<'_> {
             }
         }
     }
+}
+
+/// Whether the text ends with the `E` of `E'...'`, in which a backslash stands before a quote.
+fn ends_with_escape_prefix(text: &str) -> bool {
+    let before = text.strip_suffix(['e', 'E']);
+    before.is_some_and(|text| !text.ends_with(|char: char| char.is_alphanumeric() || matches!(char, '_' | '$')))
 }
 
 /// The opening of a dollar-quoted text, such as `$$` or `$body$`.
@@ -278,6 +289,9 @@ mod tests {
             (" ;; ; -- nothing\n /* here /* or */ there; */ ", vec![]),
             ("-- first\nkql T | count; /* then */ select 1", vec![kql("T | count"), sql("select 1")]),
             ("kql T | take 1; select 1", vec![kql("T | take 1"), sql("select 1")]),
+            ("select E'it\\'s;', e'\\\\'; 2", vec![sql("select E'it\\'s;', e'\\\\'"), sql("2")]),
+            ("select 'c:\\'; select name'\\'; 3", vec![sql("select 'c:\\'"), sql("select name'\\'"), sql("3")]),
+            ("\u{feff}-- saved by an editor\nselect 1; 2", vec![sql("select 1"), sql("2")]),
             (".5e1;", vec![sql(".5e1")]),
             ("é; ü", vec![sql("é"), sql("ü")]),
         ] {

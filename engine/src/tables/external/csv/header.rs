@@ -162,13 +162,24 @@ fn is_code_of_those_below(value: &str, index: usize, below: &[Vec<String>]) -> b
     are_codes && has_alike
 }
 
-/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs, and no numbers
-/// with a point among their words.
+/// Returns whether a line that no delimiter takes apart is rather values than a name: names have no tabs or other
+/// control characters, have letters or digits, and no numbers with a point and no time of day, as lines of logs have, among their words.
 fn holds_values(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_fraction = |word: &&str| word.contains('.') && is_numeric(word);
     let are_numbers = words.iter().any(is_fraction) || words.iter().all(|word| is_numeric(word));
-    line.contains('\t') || (words.len() > 1 && are_numbers)
+    // Hive separates by a control character. A rule above a table, as programs print it, has neither letters nor digits.
+    let is_sign = |char: char| char.is_control() && !matches!(char, '\n' | '\r');
+    let is_rule = line.len() > 2 && !line.contains(char::is_alphanumeric);
+    line.contains(is_sign) || is_rule || (words.len() > 1 && (are_numbers || has_time_of_day(line)))
+}
+
+fn has_time_of_day(line: &str) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    line.as_bytes().windows(5).any(|part| match part {
+        [hours @ .., b':', tens, ones] => hours.iter().all(is_digit) && is_digit(tens) && is_digit(ones),
+        _ => false,
+    })
 }
 
 /// Returns whether the first value of a column leaves it of another type than text.
@@ -192,5 +203,27 @@ fn could_be(value: &str, data_type: &DataType, dialect: &CsvDialect) -> bool {
         // `NaN` and `inf` are of no type by themselves.
         DataType::Float64 => kinds_of(value, dialect.numbers).kinds & (kind::INTEGER | kind::FLOAT) != 0,
         other => column.inferred().data_type == *other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_logs_are_no_names() {
+        for line in [
+            "127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 2326",
+            "Oct 11 22:14:15 host su: 'su root' failed",
+            "2024-05-01T10:00:00Z INFO started",
+            "1.5 2.5",
+            "1\u{1}a\u{1}2.5",
+            "+----+-------+",
+        ] {
+            assert!(holds_values(line), "{line}");
+        }
+        for line in ["name", "ratio 1:2", "what was said", "2024-05-01T10:00:00Z", "at 1:23", "#", "full\nname"] {
+            assert!(!holds_values(line), "{line}");
+        }
     }
 }
