@@ -89,7 +89,7 @@ pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
-pub(crate) use one_nan::{rows_with_one_nan, with_one_nan};
+pub(crate) use one_nan::{holds_doubles, rows_with_one_nan, with_one_nan};
 pub(crate) use plain_results::plain_aggregate;
 pub(crate) use refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 pub(crate) use row_hash::row_hash;
