@@ -38,6 +38,7 @@ mod numbers;
 mod one_nan;
 mod ordered_lists;
 mod parsed_times;
+mod plain_results;
 mod refused_casts;
 mod rounding;
 mod row_hash;
@@ -88,7 +89,8 @@ pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
-pub(crate) use one_nan::{rows_with_one_nan, with_one_nan};
+pub(crate) use one_nan::{holds_doubles, rows_with_one_nan, with_one_nan};
+pub(crate) use plain_results::plain_aggregate;
 pub(crate) use refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 pub(crate) use row_hash::row_hash;
 pub(crate) use structs::{COMPLETE_ROW, NESTED_ORDER, SINGLE_VALUE};
@@ -115,6 +117,7 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
         .map(distinct_bits::with_distinct_bits)
         .map(constant_fits::with_constant_fits)
         .map(|function| ordered_extreme(&function).unwrap_or(function))
+        .map(|function| plain_aggregate(&function).unwrap_or(function))
         .chain(own)
         .chain(graph::graph_aggregates())
         .collect()

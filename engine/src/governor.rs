@@ -36,7 +36,7 @@ use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
 use crate::error::EngineError;
-use crate::functions::ordered_extreme;
+use crate::functions::{ordered_extreme, plain_aggregate};
 
 pub(crate) use folding::Folding;
 pub(crate) use lambdas::governed_lambdas;
@@ -85,13 +85,15 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Some(governed) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func: governed, args })),
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
-        Expr::AggregateFunction(mut call) => match ordered_extreme(&call.func) {
-            Some(extreme) => {
-                call.func = extreme;
-                Transformed::yes(Expr::AggregateFunction(call))
+        Expr::AggregateFunction(mut call) => {
+            match ordered_extreme(&call.func).or_else(|| plain_aggregate(&call.func)) {
+                Some(function) => {
+                    call.func = function;
+                    Transformed::yes(Expr::AggregateFunction(call))
+                }
+                None => Transformed::no(Expr::AggregateFunction(call)),
             }
-            None => Transformed::no(Expr::AggregateFunction(call)),
-        },
+        }
         Expr::WindowFunction(call) => governed_window(call).update_data(Expr::WindowFunction),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
             let concat = GovernedConcat::new_udf();

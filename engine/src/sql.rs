@@ -16,6 +16,7 @@
 mod accepted;
 mod alter_table;
 mod analyze;
+mod carried_columns;
 mod cast_aggregates;
 pub(crate) mod catalog_table;
 mod collations;

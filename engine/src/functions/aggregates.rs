@@ -336,7 +336,8 @@ impl Accumulator for ProductSoFar {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(self.0))
+        // There is one NaN, without a sign.
+        Ok(ScalarValue::Float64(self.0.map(|product| if product.is_nan() { f64::NAN } else { product })))
     }
 
     fn size(&self) -> usize {

@@ -82,6 +82,8 @@ impl Operation {
                 let (product, is_beyond) = left.overflowing_mul(right);
                 (product, -i64::from(is_beyond))
             }
+            // Zero has no bits that are lost, however far it is shifted.
+            Self::ShiftLeft if left == 0 && right >= 0 => (0, 0),
             Self::ShiftLeft => {
                 let shifted = u32::try_from(right).ok().and_then(|bits| left.checked_shl(bits));
                 let shifted = shifted.filter(|shifted| shifted >> right == left);
@@ -101,6 +103,7 @@ impl Operation {
             Self::Add => left.overflowing_add(right),
             Self::Subtract => left.overflowing_sub(right),
             Self::Multiply => left.overflowing_mul(right),
+            Self::ShiftLeft if left == 0 => (0, false),
             Self::ShiftLeft => {
                 let shifted = u32::try_from(right).ok().and_then(|bits| left.checked_shl(bits));
                 let shifted = shifted.filter(|shifted| shifted >> right == left);
@@ -186,7 +189,14 @@ impl CheckedOperation {
             for row in (0..values.len()).filter(is_known) {
                 let (left, right) = (left.value(row), right.value(row));
                 if compute(left, right).1 < 0 {
-                    return Err(out_of_range(&T::DATA_TYPE, &format!("{left:?} {} {right:?}", self.operation.sign())));
+                    let told = format!("{left:?} {} {right:?}", self.operation.sign());
+                    return Err(match self.operation {
+                        Operation::ShiftLeft => invalid(format!(
+                            "{told} is out of the range of {}; write x * pow(2, n), which is a DOUBLE",
+                            sql_name(&T::DATA_TYPE)
+                        )),
+                        _ => out_of_range(&T::DATA_TYPE, &told),
+                    });
                 }
             }
         }
@@ -358,11 +368,11 @@ mod tests {
                 found.as_primitive::<Int64Type>().value(0)
             })
         };
-        for (left, right) in [(1, 62), (-1, 63), (5, 0), (0, 63)] {
+        for (left, right) in [(1, 62), (-1, 63), (5, 0), (0, 63), (0, 64)] {
             let exact = i64::try_from(i128::from(left) << right).unwrap();
             assert_eq!(shifted(Operation::ShiftLeft, left, right), Some(exact), "{left} << {right}");
         }
-        for (left, right) in [(1, 63), (1, 64), (3, 62), (1, -1), (i64::MIN, 1), (-3, 63)] {
+        for (left, right) in [(1, 63), (1, 64), (3, 62), (1, -1), (0, -1), (i64::MIN, 1), (-3, 63)] {
             assert_eq!(shifted(Operation::ShiftLeft, left, right), None, "{left} << {right}");
         }
         for (left, right, exact) in [(-8, 1, -4), (-1, 63, -1), (4, 64, 0), (-1, 64, 0), (4, -1, 0)] {

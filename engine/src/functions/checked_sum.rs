@@ -1,5 +1,6 @@
 //! `sum` of 64-bit integers, and of decimals of 38 digits, that does not wrap around: a sum that its type has no place for is an
-//! error. Of other numbers it is DataFusion's, whose name it has, so that rules that know a sum by its name know this one too.
+//! error. Of other numbers it is DataFusion's, whose name it has, so that rules that know a sum by its name know this one too; of doubles
+//! with one NaN.
 //!
 //! The sum of all rows, and that of a window, are exact until they are asked for. Those of groups are looked at as they grow.
 
@@ -18,6 +19,7 @@ use super::checked_integers::out_of_range;
 use super::definition::{invalid, unfit};
 use super::group_states::states_of_rows;
 use super::maps::refuse_long_decimals;
+use super::plain_results::{with_plain_value, with_plain_values};
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 use crate::type_names::sql_name;
 
@@ -37,9 +39,10 @@ struct CheckedSum;
 
 impl AggregateOverride for CheckedSum {
     fn accumulator(&self, inner: &AggregateUDF, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let returned = args.return_field.data_type().clone();
         match exact_accumulator(&args) {
             Some(exact) => Ok(exact),
-            None => inner.accumulator(args),
+            None => Ok(with_plain_value(&returned, inner.accumulator(args)?)),
         }
     }
 
@@ -51,14 +54,15 @@ impl AggregateOverride for CheckedSum {
             DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) => {
                 Ok(Box::new(GroupSums::<Decimal128Type, _>::new(data_type, i128::overflowing_add)))
             }
-            _ => inner.create_groups_accumulator(args),
+            other => Ok(with_plain_values(&other, inner.create_groups_accumulator(args)?)),
         }
     }
 
     fn sliding_accumulator(&self, inner: &Arc<AggregateUDF>, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let returned = args.return_field.data_type().clone();
         match exact_accumulator(&args) {
             Some(exact) => Ok(exact),
-            None => inner.create_sliding_accumulator(args),
+            None => Ok(with_plain_value(&returned, inner.create_sliding_accumulator(args)?)),
         }
     }
 }

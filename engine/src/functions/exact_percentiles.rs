@@ -219,7 +219,9 @@ fn percentile<N: ArrowNativeTypeOp>(values: &mut [N], fraction: f64, between: fn
 
 /// As DuckDB computes it. Two infinities have nothing between them.
 fn weighted(lower: f64, upper: f64, weight: f64) -> f64 {
-    if lower == upper { lower } else { lower * (1.0 - weight) + upper * weight }
+    let between = if lower == upper { lower } else { lower * (1.0 - weight) + upper * weight };
+    // There is one NaN, without a sign.
+    if between.is_nan() { f64::NAN } else { between }
 }
 
 fn weighted_singles(lower: f32, upper: f32, weight: f64) -> f32 {

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow::compute::try_binary;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type, Int64Type};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid, texts, unfit};
+use super::one_nan::{holds_doubles, with_plain_doubles};
 
 /// The function that divides exact numbers as doubles; zero is no divisor.
 pub(crate) const QUOTIENT: &str = "quotient";
 /// The function that returns the mean of decimals, of their sum and their number.
 pub(crate) const DECIMAL_MEAN: &str = "decimal_mean";
-/// The function that returns a double without the sign of zero, and one NaN for all.
+/// The function that returns a double without the sign of zero, and one NaN for all; also those within lists and structures.
 pub(crate) const PLAIN_DOUBLE: &str = "plain_double";
 
 /// Returns the functions of this file.
@@ -166,23 +167,14 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             aliases: &[],
             arguments: 1..=1,
             takes: |types| match types {
-                [DataType::Float32] => Ok(types.to_vec()),
+                [found] if holds_doubles(found) => Ok(types.to_vec()),
                 _ => Ok(vec![DataType::Float64]),
             },
             returns: |types| match types {
-                [DataType::Float32] => Ok(DataType::Float32),
+                [found] if holds_doubles(found) => Ok(found.clone()),
                 _ => Ok(DataType::Float64),
             },
-            compute: |arrays, _| match arrays[0].data_type() {
-                DataType::Float32 => {
-                    let plain = |number: f32| if number.is_nan() { f32::NAN } else { number + 0.0 };
-                    Ok(Arc::new(arrays[0].as_primitive::<Float32Type>().unary::<_, Float32Type>(plain)))
-                }
-                _ => {
-                    let plain = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
-                    Ok(Arc::new(arrays[0].as_primitive::<Float64Type>().unary::<_, Float64Type>(plain)))
-                }
-            },
+            compute: |arrays, _| Ok(with_plain_doubles(&arrays[0])?),
         },
         curve("gamma", |arrays, _| floats(arrays, gamma)),
         curve("lgamma", |arrays, _| floats(arrays, log_gamma)),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, RecordBatch, make_array};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 
@@ -42,9 +42,46 @@ pub(crate) fn with_one_nan(values: &ArrayRef) -> Option<ArrayRef> {
     }
 }
 
+/// Whether values of a type are doubles, or lists, structures or maps with doubles in them.
+pub(crate) fn holds_doubles(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Float32 | DataType::Float64 => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => holds_doubles(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| holds_doubles(field.data_type())),
+        _ => false,
+    }
+}
+
+/// Returns values whose doubles, also those within lists, structures and maps, have one NaN and a zero without a sign.
+pub(super) fn with_plain_doubles(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    Ok(match values.data_type() {
+        DataType::Float32 => {
+            let plain = |number: f32| if number.is_nan() { f32::NAN } else { number + 0.0 };
+            Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(plain))
+        }
+        DataType::Float64 => {
+            let plain = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
+            Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(plain))
+        }
+        nested if holds_doubles(nested) => {
+            let data = values.to_data();
+            let plain = |part: &ArrayData| -> Result<ArrayData, ArrowError> {
+                Ok(with_plain_doubles(&make_array(part.clone()))?.to_data())
+            };
+            let parts = data.child_data().iter().map(plain).collect::<Result<Vec<ArrayData>, ArrowError>>()?;
+            make_array(data.into_builder().child_data(parts).build()?)
+        }
+        _ => Arc::clone(values),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Float32Array, Float64Array, Int64Array};
+    use arrow::array::{Float32Array, Float64Array, Int64Array, ListArray, StructArray};
+    use arrow::datatypes::Field;
 
     use super::*;
 
@@ -69,6 +106,25 @@ mod tests {
         let missing: ArrayRef = Arc::new(Float64Array::from(vec![f64::from_bits(0x7ff8_0000_0000_07a2), 1.0]));
         let plain = with_one_nan(&missing).unwrap();
         assert_eq!(plain.as_primitive::<Float64Type>().value(0).to_bits(), f64::NAN.to_bits());
+    }
+
+    #[test]
+    fn doubles_within_lists_and_structures_have_that_form() {
+        let list = |numbers: Vec<Option<f64>>| -> ArrayRef {
+            Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>([Some(numbers), None]))
+        };
+        let found = with_plain_doubles(&list(vec![Some(-0.0), None, Some(-f64::NAN)])).unwrap();
+        let numbers = found.as_list::<i32>().value(0);
+        let bits: Vec<Option<u64>> =
+            numbers.as_primitive::<Float64Type>().iter().map(|n| n.map(f64::to_bits)).collect();
+        assert_eq!(bits, [Some(0), None, Some(f64::NAN.to_bits())]);
+        assert!(found.is_null(1));
+        let field = Arc::new(Field::new("l", found.data_type().clone(), true));
+        let rows: ArrayRef = Arc::new(StructArray::from(vec![(field, list(vec![Some(-0.0)]))]));
+        // A part of the rows has its own place in those that it is of.
+        let plain = with_plain_doubles(&rows.slice(0, 1)).unwrap();
+        let number = plain.as_struct().column(0).as_list::<i32>().value(0).as_primitive::<Float64Type>().value(0);
+        assert!(plain.len() == 1 && number.is_sign_positive());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
+use super::one_nan::with_plain_doubles;
 use crate::type_names::sql_name;
 
 /// The function that returns the value of a structure with a value and a number of rows, which is one at most.
@@ -86,9 +87,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
             returns: |_| Ok(DataType::Int64),
             compute: |arrays, rows| {
-                let (left, right) = (&arrays[0], &arrays[1]);
+                let (left, right) = (with_plain_doubles(&arrays[0])?, with_plain_doubles(&arrays[1])?);
                 let nulls_last = SortOptions { descending: false, nulls_first: false };
-                let order = make_comparator(left, right, nulls_last)?;
+                let order = make_comparator(&left, &right, nulls_last)?;
                 let orders = (0..rows).map(|row| match left.is_null(row) || right.is_null(row) {
                     true => None,
                     false => Some(order(row, row) as i64),

@@ -30,7 +30,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use serde::{Deserialize, Serialize};
 
-use crate::functions::{AggregateOverride, WrappedAggregate, ordered_extreme};
+use crate::functions::{AggregateOverride, WrappedAggregate, ordered_extreme, plain_aggregate};
 use crate::limits::scalar_bytes;
 use accumulator::{GovernedAccumulator, OwnedAccumulatorArgs, RecomputedAccumulator};
 use emptied::emptied;
@@ -51,7 +51,9 @@ pub(super) fn governed_window(mut call: Box<WindowFunction>) -> Transformed<Box<
             let inner = match ungoverned_aggregate(function) {
                 Some((_, before)) if before == repetition => return Transformed::no(call),
                 Some((inner, _)) => Arc::clone(inner),
-                None => ordered_extreme(function).unwrap_or_else(|| Arc::clone(function)),
+                None => ordered_extreme(function)
+                    .or_else(|| plain_aggregate(function))
+                    .unwrap_or_else(|| Arc::clone(function)),
             };
             WindowFunctionDefinition::AggregateUDF(governed_aggregate(inner, repetition))
         }

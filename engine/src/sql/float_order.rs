@@ -4,7 +4,8 @@
 //! What is computed is brought to that form where it is compared, sorted, grouped or given a name. Columns of tables may hold a
 //! -0.0. A comparison of one with a literal costs nothing: only that with zero is another, between the two zeros, by which scans
 //! still prune. Where two columns are compared, and where columns are grouped or made distinct, they are brought to the form too.
-//! In the order of rows, in windows and in `USING` the two zeros are told apart.
+//! In the order of rows, in windows and in `USING` the two zeros are told apart. Lists, structures and maps have the form, too, where
+//! they are compared, grouped or made distinct: they are looked into there.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use datafusion::logical_expr::{
 
 use super::elapsed_times::compares;
 use super::field_access::own_call;
-use crate::functions::PLAIN_DOUBLE;
+use crate::functions::{PLAIN_DOUBLE, holds_doubles};
 
 /// The functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -40,10 +41,10 @@ pub(super) fn groups_doubles(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Aggregate(aggregate) => {
             let mut groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
-            groups.any(|field| field.data_type().is_floating())
+            groups.any(|field| holds_doubles(field.data_type()))
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            input.schema().fields().iter().any(|field| field.data_type().is_floating())
+            input.schema().fields().iter().any(|field| holds_doubles(field.data_type()))
         }
         _ => false,
     }
@@ -62,7 +63,7 @@ pub(super) fn with_plain_rows(node: LogicalPlan) -> Result<Transformed<LogicalPl
     let mut columns = Vec::with_capacity(input.schema().fields().len());
     for (relation, field) in input.schema().iter() {
         let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        columns.push(match field.data_type().is_floating() {
+        columns.push(match holds_doubles(field.data_type()) {
             true => own_call(PLAIN_DOUBLE, vec![column])?.alias_qualified(relation.cloned(), field.name()),
             false => column,
         });
@@ -76,7 +77,7 @@ fn is_plain_double(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Alias(alias) => is_plain_double(&alias.expr, schema),
         Expr::ScalarFunction(call) if call.name() == PLAIN_DOUBLE => true,
-        other => !is_double(other, schema),
+        other => !is_double(other, schema) && !nests_doubles(other, schema),
     }
 }
 
@@ -99,7 +100,8 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
             if let Some(compared) = compared_with_zero(&left, op, &right, schema) {
                 return Ok(Transformed::yes(compared));
             }
-            let is_among_columns = has_columns(&left) && has_columns(&right);
+            let is_nested = nests_doubles(&left, schema) || nests_doubles(&right, schema);
+            let is_among_columns = is_nested || (has_columns(&left) && has_columns(&right));
             let has_null = matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
             let takes_columns = is_among_columns || (has_null && (is_zero(&left) || is_zero(&right)));
             let (left, right) = (operand(*left, takes_columns, schema)?, operand(*right, takes_columns, schema)?);
@@ -107,7 +109,9 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
             let comparison = BinaryExpr::new(Box::new(left.data), op, Box::new(right.data));
             Ok(Transformed::new_transformed(Expr::BinaryExpr(comparison), changed))
         }
-        Expr::InList(InList { expr, mut list, negated }) if is_double(&expr, schema) => {
+        Expr::InList(InList { expr, mut list, negated })
+            if is_double(&expr, schema) || nests_doubles(&expr, schema) =>
+        {
             let is_pruned = matches!(*expr, Expr::Column(_)) && !list.iter().any(has_columns);
             if let Some(Zeros(least, greatest)) = zeros_of_column(&expr, schema).filter(|_| is_pruned) {
                 let lacks_zero = list.iter().any(is_zero) && !(list.contains(&least) && list.contains(&greatest));
@@ -118,7 +122,7 @@ pub(super) fn with_plain_operands(expr: Expr, schema: &DFSchema) -> Result<Trans
             let expr = operand(*expr, true, schema)?;
             let mut changed = expr.transformed;
             for item in &mut list {
-                let is_taken = is_zero(item) || has_columns(item);
+                let is_taken = is_zero(item) || has_columns(item) || nests_doubles(item, schema);
                 let plain = operand(std::mem::take(item), is_taken, schema)?;
                 changed |= plain.transformed;
                 *item = plain.data;
@@ -182,6 +186,7 @@ pub(super) fn with_plain_result(expr: Expr, is_group: bool, schema: &DFSchema) -
             }
             Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
         }
+        other if is_group && nests_doubles(&other, schema) => operand(other, true, schema),
         other => plain(other, schema),
     }
 }
@@ -194,13 +199,19 @@ fn plain(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// Returns an operand in that form, where it is computed, or a column or a value that is taken too: a value that was bound may
-/// be a -0.0.
+/// be a -0.0. Lists and structures have that form only where they are taken.
 fn operand(expr: Expr, takes_columns: bool, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_given = matches!(expr, Expr::Column(_) | Expr::Literal(_, _));
-    match takes_columns && is_given && is_double(&expr, schema) {
+    match takes_columns && ((is_given && is_double(&expr, schema)) || nests_doubles(&expr, schema)) {
         true => Ok(Transformed::yes(own_call(PLAIN_DOUBLE, vec![expr])?)),
         false => plain(expr, schema),
     }
+}
+
+/// Whether an expression is a list, a structure or a map with doubles in it, and not in that form.
+fn nests_doubles(expr: &Expr, schema: &DFSchema) -> bool {
+    let is_plain = matches!(expr, Expr::ScalarFunction(call) if call.name() == PLAIN_DOUBLE);
+    !is_plain && expr.get_type(schema).is_ok_and(|found| found.is_nested() && holds_doubles(&found))
 }
 
 fn is_double(expr: &Expr, schema: &DFSchema) -> bool {

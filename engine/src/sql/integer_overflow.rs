@@ -9,11 +9,10 @@
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions_aggregate::average::Avg;
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::{Alias, Cast, WindowFunctionDefinition};
-use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, lit, when};
 
 use super::field_access::own_call;
 use crate::functions::{
@@ -88,7 +87,7 @@ fn is_sum(function: &AggregateUDF) -> bool {
 
 /// Whether an aggregate has a sum that may wrap around.
 fn sums_up(function: &AggregateUDF) -> bool {
-    is_sum(function) || function.inner().is::<Avg>()
+    is_sum(function) || function.name() == "avg"
 }
 
 /// Casts narrow decimals among the arguments of an aggregate to wide ones. Returns whether there were any.
@@ -124,7 +123,13 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     if matches!(op, Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight | Operator::BitwiseXor) {
         // Bits keep their type, and have to fit it.
         let wide = if result.is_unsigned_integer() { DataType::UInt64 } else { DataType::Int64 };
-        let sides = vec![as_type(left, &left_type, &wide), as_type(right, &right_type, &wide)];
+        let narrow = narrow_bits(&left_type, &right, &right_type).filter(|_| op == Operator::BitwiseShiftRight);
+        let right = as_type(right, &right_type, &wide);
+        let right = match narrow {
+            Some(width) => when(right.clone().gt_eq(lit(width)), lit(i64::from(i64::BITS))).otherwise(right)?,
+            None => right,
+        };
+        let sides = vec![as_type(left, &left_type, &wide), right];
         return Ok(Transformed::yes(as_type(own_call(name, sides)?, &wide, &result)));
     }
     let (left_bits, right_bits) = (bits(&left, schema), bits(&right, schema));
@@ -151,6 +156,19 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     }))
 }
 
+/// Returns the bits of a signed integer that is shifted, where it has fewer than a BIGINT: shifted by as many, nothing is left of it,
+/// also of its sign. `None` where it is widened to the type of the number that it is shifted by.
+fn narrow_bits(shifted: &DataType, by: &Expr, by_type: &DataType) -> Option<i64> {
+    let bits = match shifted {
+        DataType::Int8 => 8,
+        DataType::Int16 => 16,
+        DataType::Int32 => 32,
+        _ => return None,
+    };
+    let is_as_narrow = by_type.primitive_width().is_some_and(|bytes| bytes * 8 <= bits);
+    (is_as_narrow || matches!(by, Expr::Literal(..))).then_some(bits as i64)
+}
+
 /// A number and its negative are of one type; only the least one has none.
 fn checked_negative(operand: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let found = operand.get_type(schema).unwrap_or(DataType::Null);
@@ -170,6 +188,8 @@ fn checked_negative(operand: Expr, schema: &DFSchema) -> Result<Transformed<Expr
 fn needs_checked_sum(arguments: &[Expr], schema: &DFSchema) -> bool {
     arguments.iter().any(|argument| match argument.get_type(schema) {
         Ok(DataType::Decimal128(digits, _)) => digits > SUMMED_DIGITS,
+        // Nothing is out of the range of doubles; the sum has one NaN.
+        Ok(found) if found.is_floating() => true,
         Ok(found) => found.is_integer() && bits(argument, schema) > SUMMED_BITS,
         Err(_) => false,
     })

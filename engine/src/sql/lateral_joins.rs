@@ -31,7 +31,7 @@ pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
             let plain = if join.join_type == JoinType::Inner { joined(&join)? } else { None };
             let plan = match plain {
                 Some(plan) => Some(plan),
-                None if depends_on_outer(&join.right)? => lifted_join(&join)?,
+                None if depends_on_outer(&join.right) => lifted_join(&join)?,
                 None => None,
             };
             Ok(plan.map_or_else(|| Transformed::no(LogicalPlan::Join(join)), Transformed::yes))
@@ -60,7 +60,7 @@ pub(super) struct Pulled {
 }
 
 fn joined(join: &Join) -> Result<Option<LogicalPlan>> {
-    if !join.on.is_empty() || !depends_on_outer(&join.right)? {
+    if !join.on.is_empty() || !depends_on_outer(&join.right) {
         return Ok(None);
     }
     let Some(pulled) = pull(&join.right, &join.left)? else { return Ok(None) };
@@ -85,13 +85,14 @@ fn with_left(pulled: &Pulled, left: &Arc<LogicalPlan>) -> Result<LogicalPlanBuil
     }
 }
 
-fn depends_on_outer(plan: &LogicalPlan) -> Result<bool> {
-    any_node(plan, |node| Ok(node.contains_outer_reference()))
+/// Whether a subquery names columns of the tables before it. Those that subqueries in it name are its own.
+fn depends_on_outer(plan: &LogicalPlan) -> bool {
+    !plan.all_out_ref_exprs().is_empty()
 }
 
 /// Pulls the expressions that use outer columns out of a subquery; `None` where it has others than those of this file.
 pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option<Pulled>> {
-    if !depends_on_outer(plan)? {
+    if !depends_on_outer(plan) {
         // Its columns get names that those of the outer tables have not.
         let own = plan.schema().columns();
         let renamed =

@@ -5,7 +5,8 @@
 //! SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.id = a.id AND EXISTS (SELECT 1 FROM c WHERE c.id = a.id))
 //! ```
 //!
-//! the subquery may refer to its own: `c.id = b.id`. Others are refused, with what to write instead.
+//! the subquery may refer to its own: `c.id = b.id`. Where it says no such thing, and the subquery stands in its WHERE, it gets such
+//! columns beside its tables ([`super::carried_columns`]). Others are refused, with what to write instead.
 
 use std::sync::Arc;
 
@@ -18,14 +19,16 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, Subquery};
 
+use super::carried_columns::with_carried_columns;
+use super::plan_nodes::any_node;
 use crate::error::EngineError;
 
 /// A column of a subquery that is equal to one of the query around it in every row that is left.
 #[derive(Clone)]
-struct EqualColumn {
-    own: Column,
-    outer: Column,
-    field: FieldRef,
+pub(super) struct EqualColumn {
+    pub(super) own: Column,
+    pub(super) outer: Column,
+    pub(super) field: FieldRef,
 }
 
 /// Returns the plan with such references as references to the query right around. Errors: `unsupported`.
@@ -41,6 +44,10 @@ pub(super) fn near_references(plan: LogicalPlan) -> Result<LogicalPlan> {
         other => Ok(Transformed::no(other)),
     });
     let plan = plan.data()?;
+    if refuse_far_references(&plan, false).is_ok() {
+        return Ok(plan);
+    }
+    let plan = with_carried_columns(plan)?;
     refuse_far_references(&plan, false)?;
     Ok(plan)
 }
@@ -56,7 +63,8 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn subquery_of(expr: &Expr) -> Option<&Subquery> {
+/// Returns the subquery that an expression is.
+pub(super) fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery)
         | Expr::Exists(Exists { subquery, .. })
@@ -69,17 +77,7 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
 /// Rewrites the subqueries of a query, from its last step down to where it has several inputs. `equal` gets the columns that
 /// the conditions on the way say to be equal: what is above a condition sees the rows for which it holds.
 fn near_plan(plan: LogicalPlan, equal: &mut Vec<EqualColumn>) -> Result<Transformed<LogicalPlan>> {
-    let has_one_input = matches!(
-        plan,
-        LogicalPlan::Projection(_)
-            | LogicalPlan::Filter(_)
-            | LogicalPlan::Aggregate(_)
-            | LogicalPlan::Window(_)
-            | LogicalPlan::Sort(_)
-            | LogicalPlan::Limit(_)
-            | LogicalPlan::Distinct(_)
-    );
-    if !has_one_input {
+    if !is_step(&plan) {
         return Ok(Transformed::no(plan));
     }
     let below = plan.map_children(|input| near_plan(input, equal))?;
@@ -103,6 +101,20 @@ fn near_plan(plan: LogicalPlan, equal: &mut Vec<EqualColumn>) -> Result<Transfor
     })
 }
 
+/// Whether a node is a step of a query over its tables.
+pub(super) fn is_step(plan: &LogicalPlan) -> bool {
+    matches!(
+        plan,
+        LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Distinct(_)
+    )
+}
+
 /// Returns the columns of a condition's input that are equal to outer ones of the same type.
 fn equal_columns(filter: &Filter) -> Vec<EqualColumn> {
     let schema = filter.input.schema();
@@ -120,24 +132,40 @@ fn equal_columns(filter: &Filter) -> Vec<EqualColumn> {
     split_conjunction(&filter.predicate).into_iter().filter_map(pair).collect()
 }
 
-fn near_subquery(expr: Expr, known: &[EqualColumn]) -> Result<Transformed<Expr>> {
+/// Returns an expression that is a subquery with references to the known columns in the places of those further out.
+pub(super) fn near_subquery(expr: Expr, known: &[EqualColumn]) -> Result<Transformed<Expr>> {
+    with_subquery(expr, |subquery| near(subquery, known))
+}
+
+/// Returns an expression that is a subquery with another one in its place.
+pub(super) fn with_subquery(
+    expr: Expr,
+    change: impl FnOnce(Subquery) -> Result<Transformed<Subquery>>,
+) -> Result<Transformed<Expr>> {
     Ok(match expr {
-        Expr::ScalarSubquery(subquery) => near(subquery, known)?.update_data(Expr::ScalarSubquery),
+        Expr::ScalarSubquery(subquery) => change(subquery)?.update_data(Expr::ScalarSubquery),
         Expr::Exists(Exists { subquery, negated }) => {
-            near(subquery, known)?.update_data(|subquery| Expr::Exists(Exists { subquery, negated }))
+            change(subquery)?.update_data(|subquery| Expr::Exists(Exists { subquery, negated }))
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            near(subquery, known)?.update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated }))
+            change(subquery)?.update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated }))
         }
-        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => near(subquery, known)?
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => change(subquery)?
             .update_data(|subquery| Expr::SetComparison(SetComparison { expr, subquery, op, quantifier })),
         other => Transformed::no(other),
     })
 }
 
 /// Puts references to the known columns in the places of those further out, in a subquery and in those inside of it.
-fn near(subquery: Subquery, known: &[EqualColumn]) -> Result<Transformed<Subquery>> {
+fn near(subquery: Subquery, equal: &[EqualColumn]) -> Result<Transformed<Subquery>> {
     let Subquery { subquery, outer_ref_columns, spans } = subquery;
+    let mut known = Vec::with_capacity(equal.len());
+    for column in equal {
+        if !has_own(&subquery, &column.outer)? {
+            known.push(column.clone());
+        }
+    }
+    let known = known.as_slice();
     let plan = Arc::unwrap_or_clone(subquery).transform_down_with_subqueries(|node| {
         let node = match node {
             LogicalPlan::Subquery(mut subquery) => {
@@ -159,6 +187,15 @@ fn near(subquery: Subquery, known: &[EqualColumn]) -> Result<Transformed<Subquer
     })?;
     let outer_ref_columns = near_columns(outer_ref_columns, known)?;
     Ok(plan.update_data(|plan| Subquery { subquery: Arc::new(plan), outer_ref_columns, spans }))
+}
+
+/// Whether a subquery, or one inside of it, has a column that is called as one further out: there the name means its own.
+fn has_own(subquery: &LogicalPlan, outer: &Column) -> Result<bool> {
+    any_node(subquery, |node| {
+        // Below the alias of a table is what nothing else sees.
+        let is_alias = matches!(node, LogicalPlan::SubqueryAlias(_));
+        Ok(!is_alias && node.inputs().iter().any(|input| input.schema().has_column(outer)))
+    })
 }
 
 fn near_columns(columns: Vec<Expr>, known: &[EqualColumn]) -> Result<Vec<Expr>> {

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_window::expr_fn::row_number;
@@ -399,6 +399,9 @@ fn one_union(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
 
 /// Returns the rows of queries one after another, and those of each in the order that it says: a union has neither.
 fn one_after_another(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
+    // Of two columns of one name a union calls the second otherwise.
+    let named = |(relation, field): (Option<&TableReference>, &FieldRef)| (relation.cloned(), field.name().clone());
+    let names: Vec<_> = queries.iter().take(1).flat_map(|first| first.schema().iter().map(named)).collect();
     let numbered = (0_u64..).zip(queries).map(|(number, query)| {
         let query = with_places(query)?;
         let place = place_in(&query).alias(PLACE);
@@ -408,10 +411,11 @@ fn one_after_another(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan>
         LogicalPlanBuilder::from(query).project(columns)?.build()
     });
     let union = one_union(numbered.collect::<DataFusionResult<Vec<_>>>()?)?;
-    let mut columns = union.schema().columns();
-    columns.truncate(columns.len().saturating_sub(2));
+    let columns = union.schema().columns().into_iter().zip(names);
+    let columns = columns.map(|(column, (relation, name))| Expr::Column(column).alias_qualified(relation, name));
+    let columns: Vec<Expr> = columns.collect();
     let order = [ROW, PLACE].map(|name| Expr::Column(Column::from_name(name)).sort(true, false));
-    LogicalPlanBuilder::from(union).sort(order)?.project(columns.into_iter().map(Expr::Column))?.build()
+    LogicalPlanBuilder::from(union).sort(order)?.project(columns)?.build()
 }
 
 /// Returns a query with a column more, the last: the place of a row in the order that the query says. Where it says none, all

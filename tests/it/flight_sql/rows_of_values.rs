@@ -25,6 +25,7 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
         ("select count(*) from t where a < ?", vec![3, 5, 2]),
         ("select a from t where a = ?", vec![4, 6, 3]),
         ("select x.a, x.a as a2 from t x join t y on x.a = y.a where x.a = ? order by y.s", vec![4, 6, 3]),
+        ("select * from t x join t y on x.a = y.a where x.a = ? order by y.s", vec![4, 6, 3]),
     ] {
         let prepared = raw.prepare(sql).await.unwrap();
         let answers = raw.put(&query(prepared.handle), &[row(vec![Arc::clone(&values)])]).await.unwrap();
@@ -34,5 +35,9 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
         assert_eq!(schema_of(&info), *schema, "{sql}");
         let columns = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
         assert_eq!(columns.collect::<Vec<_>>().concat(), expected, "{sql}");
+        if sql.starts_with("select *") {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            assert_eq!(names, ["a", "s", "a", "s"], "as for one row of values");
+        }
     }
 }
