@@ -135,6 +135,31 @@ async fn defaults_of_either_hold_for_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_value_of_a_new_column_is_the_same_for_both() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE t AS SELECT 1 AS k").await.unwrap();
+    // A row in the catalog, beside that of a file.
+    lake.change(&["INSERT INTO t VALUES (2)", r"ALTER TABLE t ADD COLUMN a BLOB DEFAULT '\xFF\x00a'"]);
+    for column in [
+        r"b BLOB DEFAULT '\xAA\xBB'",
+        "c BOOLEAN DEFAULT 1",
+        "d INT DEFAULT 1.5",
+        "e DECIMAL(4, 1) DEFAULT 1.25",
+        "f TIME DEFAULT '1:02:03'",
+    ] {
+        rows(session, &format!("ALTER TABLE t ADD COLUMN {column}")).await.unwrap();
+    }
+    rows(session, "INSERT INTO t (k) VALUES (3)").await.unwrap();
+    lake.change(&["INSERT INTO t (k) VALUES (4)"]);
+    let bytes = "a = from_hex('FF0061') AND b = from_hex('AABB')";
+    lake.agree(&format!("SELECT k, {bytes}, c, d, CAST(e AS VARCHAR), CAST(f AS VARCHAR) FROM t ORDER BY k")).await;
+    let found = format!("SELECT count(*) FROM t WHERE {bytes} AND c AND d = 2 AND e > 1.2 AND f = TIME '01:02:03'");
+    lake.agree(&found).await;
+    assert_eq!(rows(session, &found).await.unwrap(), [["4"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_two_change_at_once_changes_once() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::open(folder.path()).await.unwrap();
