@@ -161,8 +161,15 @@ pub(super) fn uuid_default(text: &str, column: &str) -> Result<String> {
     uuid_text(text).ok_or_else(|| EngineError::InvalidValue { message: message() })
 }
 
-/// Refuses a default that is no value of its column. Errors: `invalid_value`.
+/// Refuses a default that is no value of its column. Errors: `invalid_value`; `unsupported` for a list, a structure or a map, of which
+/// DuckDB knows no default: it would be null there.
 pub(super) fn check_value(text: &str, field: &Field) -> Result<()> {
+    if field.data_type().is_nested() {
+        return Err(EngineError::Unsupported {
+            what: format!("a default of column `{}`, which is no single value,", field.name()),
+            hint: "leave it out, and say the value where rows are inserted".into(),
+        });
+    }
     if is_bytes(field.data_type()) {
         written_bytes(text)?;
     }
