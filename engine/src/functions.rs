@@ -68,7 +68,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use aligned_intervals::rows_with_aligned_intervals;
-pub(crate) use assigned_values::{assigned, assigned_value};
+pub(crate) use assigned_values::{assigned, assigned_value, stored_value};
 pub(crate) use bounded::{counted_call, series_rows};
 pub(crate) use bytes_beside_nulls::{bytes_type, list_literal};
 pub(crate) use checked_integers::{

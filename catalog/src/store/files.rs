@@ -206,9 +206,10 @@ fn read_statistics(
         return Ok(());
     }
     let wanted = serde_json::to_string(stats_columns).map_err(|error| CatalogError::Internal(error.to_string()))?;
+    let retyped = retyped_columns(connection, table, &wanted)?;
     let mut statement = connection.prepare_cached(
         "SELECT s.data_file_id, s.column_id, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan,
-                s.column_size_bytes
+                s.column_size_bytes, f.begin_snapshot
          FROM ducklake_data_file f CROSS JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id
          WHERE f.table_id = ?1 AND f.begin_snapshot <= ?2 AND (f.end_snapshot IS NULL OR f.end_snapshot > ?2)
            AND s.column_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?3))",
@@ -222,14 +223,17 @@ fn read_statistics(
             contains_nan: row.get(6)?,
             column_size_bytes: count(row, 7)?,
         };
-        Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, stats))
+        Ok((row.get::<i64>(0)?, row.get::<i64>(1)?, row.get::<SnapshotId>(8)?, stats))
     })?;
     let mut positions: HashMap<i64, usize> = HashMap::with_capacity(files.len());
     for (position, file) in files.iter().enumerate() {
         positions.insert(file.id, position);
     }
     for row in rows {
-        let (file_id, column_id, stats) = row?;
+        let (file_id, column_id, written_at, mut stats) = row?;
+        if retyped.get(&column_id).is_some_and(|since| written_at < *since) {
+            (stats.min_value, stats.max_value) = (None, None);
+        }
         if let Some(file) = positions.get(&file_id).and_then(|position| files.get_mut(*position)) {
             file.column_stats.insert(column_id, stats);
         }
@@ -237,8 +241,81 @@ fn read_statistics(
     Ok(())
 }
 
+/// Of columns that had another type, the snapshot since which they have theirs: bounds of older files are spelled, and may be ordered,
+/// as values of the other type, such as 0.1 of a float that is 0.10000000149 as a double, or 9 and 10 of numbers that are texts now.
+fn retyped_columns(
+    connection: &StoreConnection,
+    table: &ManagedTable,
+    wanted: &str,
+) -> Result<HashMap<i64, SnapshotId>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT earlier.column_id, earlier.column_type, present.column_type, earlier.end_snapshot
+         FROM ducklake_column earlier
+         CROSS JOIN ducklake_column present
+                    ON present.table_id = earlier.table_id AND present.column_id = earlier.column_id
+         WHERE earlier.table_id = ?1 AND earlier.end_snapshot <= ?2 AND earlier.column_type <> present.column_type
+           AND present.begin_snapshot <= ?2 AND (present.end_snapshot IS NULL OR present.end_snapshot > ?2)
+           AND earlier.column_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?3))",
+    )?;
+    let changes = statement.query_map(params![table.id, table.snapshot, wanted], |row| {
+        Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?, row.get::<SnapshotId>(3)?))
+    })?;
+    let mut retyped: HashMap<i64, SnapshotId> = HashMap::new();
+    for change in changes {
+        let (column, from, to, since) = change?;
+        if !keeps_bounds(&from, &to) {
+            let known = retyped.entry(column).or_insert(since);
+            *known = since.max(*known);
+        }
+    }
+    Ok(retyped)
+}
+
+/// Whether values of a type are spelled, and ordered, as those of the type that they become.
+fn keeps_bounds(from: &str, to: &str) -> bool {
+    let is_integer = |name: &str| {
+        let bits = name.trim_start_matches('u').strip_prefix("int");
+        bits.is_some_and(|bits| bits.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let is_decimal = |name: &str| name.starts_with("decimal(");
+    let is_text = |name: &str| matches!(name, "varchar" | "json");
+    match is_integer(from) {
+        true => is_integer(to) || is_decimal(to),
+        false => (is_decimal(from) && is_decimal(to)) || (is_text(from) && is_text(to)),
+    }
+}
+
 /// A count that the lake holds as a signed integer.
 pub(super) fn count(row: &StoreRow<'_>, index: usize) -> DatabaseResult<Option<u64>> {
     let stored: Option<i64> = row.get(index)?;
     Ok(stored.and_then(|count| u64::try_from(count).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_for_wider_numbers_only() {
+        for (from, to) in [
+            ("int8", "int64"),
+            ("uint32", "int64"),
+            ("int32", "decimal(18,3)"),
+            ("decimal(4,1)", "decimal(18,3)"),
+            ("varchar", "json"),
+        ] {
+            assert!(keeps_bounds(from, to), "{from} {to}");
+        }
+        for (from, to) in [
+            ("float32", "float64"),
+            ("int32", "float64"),
+            ("int32", "json"),
+            ("boolean", "int8"),
+            ("date", "timestamp"),
+            ("interval", "int64"),
+            ("uuid", "json"),
+        ] {
+            assert!(!keeps_bounds(from, to), "{from} {to}");
+        }
+    }
 }

@@ -201,6 +201,7 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
                         format!("CASE lower('{text}') WHEN 'true' THEN 1 WHEN 't' THEN 1 ELSE 0 END")
                     }
                     Some("BIGINT") => format!("CAST('{text}' AS BIGINT)"),
+                    Some("BLOB") => bytes_literal(connection, default),
                     _ => format!("'{text}'"),
                 }
             }
@@ -208,6 +209,27 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
         });
     }
     Ok(names)
+}
+
+/// Returns bytes in SQL, of a text in which `\xAA` is a byte and all else is its text.
+fn bytes_literal(connection: &StoreConnection, text: &str) -> String {
+    let (mut digits, mut rest) = (String::new(), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        match after {
+            [b'x', high, low, after @ ..] if *first == b'\\' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                digits.extend([char::from(*high), char::from(*low)]);
+                rest = after;
+            }
+            _ => {
+                digits += &format!("{first:02X}");
+                rest = after;
+            }
+        }
+    }
+    match connection.is_remote() {
+        true => format!("'\\x{digits}'::BYTEA"),
+        false => format!("X'{digits}'"),
+    }
 }
 
 fn rows(

@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, BinaryArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
+use datafusion::scalar::ScalarValue;
 
 use super::definition::unfit;
-use super::refused_casts::{refused_cast, refused_cast_of_parts, refused_date_cast};
+use super::refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 use super::text_lists::{lists_of_texts, text_to_list};
+use super::text_parts::stored_bytes;
 use super::value_conversions::{converted, prepared_part, value_conversion};
 use super::value_text::has_form_of_its_own;
 use crate::type_names::sql_name;
@@ -33,6 +35,15 @@ pub(crate) fn assigned(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(&prepared_part(values, to, false)?, to, &strict)?)
+}
+
+/// Returns a text that the lake keeps for a column, such as its default, as a value of the column's type. Errors: as [`assigned`].
+pub(crate) fn stored_value(text: &str, to: &DataType) -> Result<ScalarValue> {
+    let values: ArrayRef = match is_bytes(to) {
+        true => Arc::new(BinaryArray::from_iter_values([stored_bytes(text)?])),
+        false => Arc::new(StringArray::from_iter_values([text])),
+    };
+    ScalarValue::try_from_array(&assigned(&values, to)?, 0)
 }
 
 /// Returns an expression of the type `from` as a column of the type `to` has its values. Errors: as [`assigned`], by the types.
@@ -103,6 +114,21 @@ mod tests {
 
     fn array(values: impl Array + 'static) -> ArrayRef {
         Arc::new(values)
+    }
+
+    #[test]
+    fn texts_that_are_kept_are_values_of_their_columns() {
+        let instant = ScalarValue::TimestampMicrosecond(Some(1_577_930_645_000_000), Some("UTC".into()));
+        for (text, to, expected) in [
+            ("\\xFF\\x00a", DataType::BinaryView, ScalarValue::BinaryView(Some(b"\xFF\0a".to_vec()))),
+            ("1.5", DataType::Int32, ScalarValue::Int32(Some(2))),
+            ("1.25", DataType::Decimal128(4, 1), ScalarValue::Decimal128(Some(13), 4, 1)),
+            ("1:02:03", DataType::Time64(TimeUnit::Microsecond), ScalarValue::Time64Microsecond(Some(3_723_000_000))),
+            ("2020-01-02 03:04:05+01", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), instant),
+        ] {
+            assert_eq!(stored_value(text, &to).unwrap(), expected, "{text}");
+        }
+        assert!(stored_value("many", &DataType::Int32).is_err());
     }
 
     #[test]

@@ -323,6 +323,11 @@ pub(crate) fn written_bytes(text: &str) -> Result<Vec<u8>> {
     }
 }
 
+/// Returns the bytes of a text that the lake keeps for a column of bytes, which is DuckDB's form of them. Errors: it is no bytes.
+pub(super) fn stored_bytes(text: &str) -> Result<Vec<u8>> {
+    blob_bytes(text).or_else(|_| bytea_bytes(text))
+}
+
 /// DuckDB's: `\xAA` is a byte, all else is its text.
 fn blob_bytes(text: &str) -> Result<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
@@ -502,6 +507,7 @@ mod tests {
         assert_eq!(written_bytes("\\xAA\\xBB").unwrap(), b"\xAA\xBB");
         assert_eq!(written_bytes("\\001").unwrap(), b"\x01");
         assert!(written_bytes("\\xDEAD").is_err());
+        assert_eq!(stored_bytes("\\xDEAD").unwrap(), b"\xDEAD");
         assert!(binary_bytes("+0000001").is_err());
     }
 

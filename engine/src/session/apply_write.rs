@@ -17,7 +17,7 @@ use querent_catalog::{
 };
 
 use super::change_rows::{change_rows, change_temporary};
-use super::returning::{WrittenRows, noted};
+use super::returning::{WrittenRows, answered, noted};
 use super::sorted_rows::sorted_rows;
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, RUNNING_QUERY, Result};
@@ -151,6 +151,7 @@ pub(super) async fn apply_write(
             let rows = session_rows(session, &input, &schema, interrupt).await?;
             if let Some(written) = written {
                 rows.iter().try_for_each(|batch| written.keep(batch))?;
+                written.make_answer().await?;
             }
             return tables.insert(&name, rows, overwrite);
         }
@@ -373,7 +374,7 @@ async fn insert(
     let write_schema = catalog.tables().write_schema(table).await?;
     let input = sorted_rows(input, &catalog.tables().insert_order(table).await?, &target.info.columns, 0);
     let rows = not_null(session.execute_query(&input, interrupt).await?, &write_schema);
-    let stream = noted(rows, &write_schema, written);
+    let stream = answered(noted(rows, &write_schema, written), written);
     let files = managed::write_files(session.engine().table_files(), &table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);

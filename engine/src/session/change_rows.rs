@@ -17,7 +17,7 @@ use querent_catalog::{CatalogError, ResolvedTable, RowChanges, TableSource};
 
 use super::Session;
 use super::apply_write::not_null;
-use super::returning::{WrittenRows, noted};
+use super::returning::{WrittenRows, answered, noted};
 use super::sorted_rows::sorted_rows;
 use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
@@ -63,6 +63,7 @@ pub(super) async fn change_rows(
                 &write_schema,
                 after(statement, written),
             );
+            let values = answered(values, written);
             managed::write_files(session.engine().table_files(), &table.location, write_schema, values).await?
         }
     };
@@ -122,7 +123,7 @@ pub(super) async fn change_temporary(
         RowStatement::Update | RowStatement::Merge => {
             let kept = PlanningMemory::in_pool(Arc::clone(&memory));
             let values = not_null(written_values(rows, &chosen, statement, (&schema, written))?, &schema);
-            let mut values = noted(values, &schema, after(statement, written));
+            let mut values = answered(noted(values, &schema, after(statement, written)), written);
             while let Some(batch) = values.next().await {
                 let batch = managed::cast_batch(&batch?, &schema)?;
                 kept.keep(batch_bytes(&batch))?;
@@ -150,7 +151,10 @@ async fn delete(
             written.keep(&filter_record_batch(&batch, &is_new)?.project(&values)?)?;
         }
     }
-    Ok(())
+    match written {
+        Some(written) => written.make_answer().await,
+        None => Ok(()),
+    }
 }
 
 /// The rows that a statement found, by their numbers.

@@ -16,7 +16,7 @@ use querent_catalog::{
     is_wider_type,
 };
 
-use super::column_defaults::{check_value, stored_default, uuid_default};
+use super::column_defaults::{check_value, spelled_default, stored_default, uuid_default};
 use super::foreign_keys::{NewTableKeys, check_foreign_key, resolve_foreign_key};
 use super::json_columns::is_json_type;
 use super::row_statements::require_managed;
@@ -244,7 +244,7 @@ impl StatementPlanner<'_> {
         }
         let default = match defaults.first() {
             None => None,
-            Some((_, ColumnDefault::Literal(text))) => Some(text.clone()),
+            Some((_, ColumnDefault::Literal(text))) => Some(spelled_default(text, input.schema().field(0))?),
             Some((_, ColumnDefault::Expression(_))) => {
                 return Err(unsupported(
                     "a new column whose default is computed",

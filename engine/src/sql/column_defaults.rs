@@ -1,7 +1,6 @@
 //! `DEFAULT`: taken from CREATE TABLE, and written out where INSERT, UPDATE and MERGE leave a column out or say `DEFAULT`.
 
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
@@ -20,7 +19,7 @@ use super::shorthand::{plain, query_of, select_star, taken, text};
 use super::statement::StatementPlanner;
 use super::syntax::folded_name;
 use crate::error::{EngineError, Result};
-use crate::functions::{no_uuid, uuid_text};
+use crate::functions::{is_bytes, no_uuid, stored_value, uuid_text, written_bytes};
 use crate::identifiers::{quote_identifier, same_name};
 use crate::type_names::sql_name;
 
@@ -162,12 +161,33 @@ pub(super) fn uuid_default(text: &str, column: &str) -> Result<String> {
     uuid_text(text).ok_or_else(|| EngineError::InvalidValue { message: message() })
 }
 
-/// Refuses a default that is no value of its column. Errors: `invalid_value`.
+/// Refuses a default that is no value of its column. Errors: `invalid_value`; `unsupported` for a list, a structure or a map, of which
+/// DuckDB knows no default: it would be null there.
 pub(super) fn check_value(text: &str, field: &Field) -> Result<()> {
-    let value = ScalarValue::from(text).cast_to(field.data_type());
-    value.map(|_| ()).map_err(|_| EngineError::InvalidValue {
+    if field.data_type().is_nested() {
+        return Err(EngineError::Unsupported {
+            what: format!("a default of column `{}`, which is no single value,", field.name()),
+            hint: "leave it out, and say the value where rows are inserted".into(),
+        });
+    }
+    if is_bytes(field.data_type()) {
+        written_bytes(text)?;
+    }
+    stored_value(text, field.data_type()).map(|_| ()).map_err(|_| EngineError::InvalidValue {
         message: format!("the default `{text}` of column `{}` is no {}", field.name(), sql_name(field.data_type())),
     })
+}
+
+/// Returns the default of a new column as it is kept for the rows that are there: numbers and booleans are spelled as values of the
+/// column's type, which is how DuckDB keeps them. Errors: as [`check_value`].
+pub(super) fn spelled_default(text: &str, field: &Field) -> Result<String> {
+    check_value(text, field)?;
+    let data_type = field.data_type();
+    if !data_type.is_integer() && !data_type.is_decimal() && *data_type != ArrowType::Boolean {
+        return Ok(text.to_owned());
+    }
+    let spelled = stored_value(text, data_type)?.cast_to(&ArrowType::Utf8)?;
+    Ok(spelled.try_as_str().flatten().unwrap_or(text).to_owned())
 }
 
 /// Returns what a column is in a new row that does not say it. Errors: `unsupported` for an expression of DuckDB that is not

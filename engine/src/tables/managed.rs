@@ -48,7 +48,7 @@ pub(crate) use write::cast_batch;
 
 use super::file_scan::{ColumnMatching, FileScan, scan_schema};
 use crate::error::EngineError;
-use crate::functions::prepared_for_cast;
+use crate::functions::{prepared_for_cast, stored_value};
 use crate::stores::TableFiles;
 pub(crate) use field_ids::FieldIdAdapterFactory;
 
@@ -275,7 +275,7 @@ fn initial_values(state: &dyn Session, resolved: &ResolvedTable) -> Result<BTree
     let defaulted = columns.filter_map(|(column, field)| Some((column.initial_default.as_ref()?, field)));
     defaulted
         .map(|(text, field)| {
-            let value = ScalarValue::from(text.as_str()).cast_to(field.data_type());
+            let value = stored_value(text, field.data_type());
             let detail = |error| format!("`{text}`, the first value of column `{}`, is none: {error}", field.name());
             Ok((field.name().clone(), value.map_err(detail)?))
         })

@@ -135,6 +135,55 @@ async fn defaults_of_either_hold_for_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_value_of_a_new_column_is_the_same_for_both() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE t AS SELECT 1 AS k").await.unwrap();
+    // A row in the catalog, beside that of a file.
+    lake.change(&["INSERT INTO t VALUES (2)", r"ALTER TABLE t ADD COLUMN a BLOB DEFAULT '\xFF\x00a'"]);
+    for column in [
+        r"b BLOB DEFAULT '\xAA\xBB'",
+        "c BOOLEAN DEFAULT 1",
+        "d INT DEFAULT 1.5",
+        "e DECIMAL(4, 1) DEFAULT 1.25",
+        "f TIME DEFAULT '1:02:03'",
+    ] {
+        rows(session, &format!("ALTER TABLE t ADD COLUMN {column}")).await.unwrap();
+    }
+    rows(session, "INSERT INTO t (k) VALUES (3)").await.unwrap();
+    lake.change(&["INSERT INTO t (k) VALUES (4)"]);
+    let bytes = "a = from_hex('FF0061') AND b = from_hex('AABB')";
+    lake.agree(&format!("SELECT k, {bytes}, c, d, CAST(e AS VARCHAR), CAST(f AS VARCHAR) FROM t ORDER BY k")).await;
+    let found = format!("SELECT count(*) FROM t WHERE {bytes} AND c AND d = 2 AND e > 1.2 AND f = TIME '01:02:03'");
+    lake.agree(&found).await;
+    assert_eq!(rows(session, &found).await.unwrap(), [["4"]]);
+}
+
+/// DuckDB 1.5 takes the bounds of the file for those of doubles, and finds no row.
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_of_files_are_of_the_type_that_their_columns_had() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    lake.change_with(
+        TO_FILES,
+        &[
+            "CREATE TABLE t (k INTEGER, f FLOAT, d DATE)",
+            "INSERT INTO t VALUES (1, 0.1, DATE '2024-02-29'), (2, 0.1, DATE '2024-02-29')",
+            "ALTER TABLE t ALTER f TYPE DOUBLE",
+            "ALTER TABLE t ALTER d TYPE TIMESTAMP",
+        ],
+    );
+    for condition in
+        ["f > 0.1e0", "f <> 0.1e0", "d = TIMESTAMP '2024-02-29 00:00:00'", "d < TIMESTAMP '2024-02-29 00:00:01'"]
+    {
+        let found = rows(session, &format!("SELECT k FROM t WHERE {condition} ORDER BY k")).await.unwrap();
+        assert_eq!(found, [["1"], ["2"]], "{condition}");
+    }
+    assert_eq!(rows(session, "SELECT min(f) > 0.1e0, max(f) > 0.1e0 FROM t").await.unwrap(), [["true", "true"]]);
+    assert_eq!(rows(session, "DELETE FROM t WHERE f > 0.1e0").await.unwrap(), [["2"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_two_change_at_once_changes_once() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::open(folder.path()).await.unwrap();
