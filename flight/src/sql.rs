@@ -9,6 +9,7 @@
 mod actions;
 mod caller;
 mod db_schemas;
+mod digests;
 mod elsewhere;
 mod encode;
 mod endpoints;

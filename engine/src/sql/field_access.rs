@@ -1,6 +1,6 @@
 //! Subscripts of what is no list: `'text'[2:3]` are characters, `row(1, 2)[1]` is a field. Fields of structures without regard to
 //! case. Arithmetic that Arrow lacks: a time of day and an interval, an interval and a number. And texts that are compared with
-//! booleans, `MAP {key: value}`, and lists of bytes and nulls.
+//! booleans, times of day of other digits, `MAP {key: value}`, and lists of bytes and nulls.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::utils::list_ndims;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::sql::TableReference;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::number_types::meeting_types::is_finer_time_of_day;
 use crate::error::EngineError;
 use crate::functions::{MAP, bytes_type, list_literal, own_scalar_functions};
 use crate::identifiers::same_name;
@@ -120,7 +121,10 @@ impl ExprPlanner for FieldAccess {
             | BinaryOperator::Lt
             | BinaryOperator::LtEq
             | BinaryOperator::Gt
-            | BinaryOperator::GtEq => (beside_boolean(left, &right_type), beside_boolean(right, &left_type)),
+            | BinaryOperator::GtEq => {
+                let (left, right) = (beside_boolean(left, &right_type), beside_boolean(right, &left_type));
+                (beside_finer_time(left, &left_type, &right_type), beside_finer_time(right, &right_type, &left_type))
+            }
             _ => (left, right),
         };
         let (times, plus) = ("interval_times", "time_plus");
@@ -199,6 +203,16 @@ fn beside_boolean(expr: Expr, compared_with: &Option<DataType>) -> Expr {
     match is_text && *compared_with == Some(DataType::Boolean) {
         true => Expr::Cast(Cast::new(Box::new(expr), DataType::Boolean)),
         false => expr,
+    }
+}
+
+/// Returns a time of day that is compared with one of more digits as one of its type, for the same reason.
+fn beside_finer_time(expr: Expr, own: &Option<DataType>, compared_with: &Option<DataType>) -> Expr {
+    match (own, compared_with) {
+        (Some(own), Some(finer)) if is_finer_time_of_day(finer, own) => {
+            Expr::Cast(Cast::new(Box::new(expr), finer.clone()))
+        }
+        _ => expr,
     }
 }
 

@@ -90,6 +90,8 @@ pub(super) fn may_mix_numbers(expr: &Expr) -> bool {
                         | DataType::Date32
                         | DataType::Date64
                         | DataType::Timestamp(_, _)
+                        | DataType::Time32(_)
+                        | DataType::Time64(_)
                 ),
                 _ => false,
             };

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_window::expr_fn::row_number;
@@ -397,25 +397,30 @@ fn one_union(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Union(Union::try_new(queries.into_iter().map(Arc::new).collect())?))
 }
 
-/// Returns the rows of queries one after another, and those of each in the order that it says: a union has neither.
+/// Returns the rows of queries one after another, and those of each in the order that it says: a union has neither. Nor does it
+/// have tables, without which two columns may have one name.
 fn one_after_another(queries: Vec<LogicalPlan>) -> DataFusionResult<LogicalPlan> {
-    // Of two columns of one name a union calls the second otherwise.
-    let named = |(relation, field): (Option<&TableReference>, &FieldRef)| (relation.cloned(), field.name().clone());
-    let names: Vec<_> = queries.iter().take(1).flat_map(|first| first.schema().iter().map(named)).collect();
+    let own = queries.first().map(|query| query.schema().columns()).unwrap_or_default();
     let numbered = (0_u64..).zip(queries).map(|(number, query)| {
         let query = with_places(query)?;
         let place = place_in(&query).alias(PLACE);
-        let mut own = query.schema().columns();
-        own.pop();
-        let columns = own.into_iter().map(Expr::Column).chain([lit(number).alias(ROW), place]);
+        let mut columns = query.schema().columns();
+        columns.pop();
+        let values = columns.into_iter().enumerate().map(|(at, column)| Expr::Column(column).alias(name_in_union(at)));
+        let columns: Vec<Expr> = values.chain([lit(number).alias(ROW), place]).collect();
         LogicalPlanBuilder::from(query).project(columns)?.build()
     });
     let union = one_union(numbered.collect::<DataFusionResult<Vec<_>>>()?)?;
-    let columns = union.schema().columns().into_iter().zip(names);
-    let columns = columns.map(|(column, (relation, name))| Expr::Column(column).alias_qualified(relation, name));
-    let columns: Vec<Expr> = columns.collect();
     let order = [ROW, PLACE].map(|name| Expr::Column(Column::from_name(name)).sort(true, false));
-    LogicalPlanBuilder::from(union).sort(order)?.project(columns)?.build()
+    let named = own.into_iter().enumerate().map(|(at, column)| {
+        Expr::Column(Column::from_name(name_in_union(at))).alias_qualified(column.relation, column.name)
+    });
+    let named: Vec<Expr> = named.collect();
+    LogicalPlanBuilder::from(union).sort(order)?.project(named)?.build()
+}
+
+fn name_in_union(at: usize) -> String {
+    format!("column_{at}")
 }
 
 /// Returns a query with a column more, the last: the place of a row in the order that the query says. Where it says none, all

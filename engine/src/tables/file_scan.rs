@@ -192,14 +192,11 @@ impl FileScan {
             .into_iter()
             .map(|group| {
                 let statistics = merge(group.iter().map(|file| file.statistics.as_deref()), &table_schema)?;
-                Ok(group.with_statistics(Arc::new(statistics)))
+                Ok(group.with_statistics(Arc::new(without_all_integers(statistics))))
             })
             .collect::<DfResult<Vec<_>>>()?;
-        let mut statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
-        // DataFusion counts the values between, which are more than 64 bits can tell.
-        for known in statistics.column_statistics.iter_mut().filter(|known| has_all_integers(known)) {
-            known.min_value = Precision::Absent;
-        }
+        let statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
+        let mut statistics = without_all_integers(statistics);
         for (column, count) in self.distinct_values {
             if let Some(known) = statistics.column_statistics.get_mut(column) {
                 // Files may have been pruned.
@@ -231,10 +228,20 @@ fn merge<'a>(statistics: impl Iterator<Item = Option<&'a Statistics>>, schema: &
     Statistics::try_merge_iter_with_ndv_fallback(known, schema, NdvFallback::Max)
 }
 
+/// Returns statistics without the greatest value of columns whose bounds are the limits of 64 bits: DataFusion counts the values
+/// between, which are more than 64 bits can tell. The least value would not do: of numbers without a sign it is known.
+fn without_all_integers(mut statistics: Statistics) -> Statistics {
+    for known in statistics.column_statistics.iter_mut().filter(|known| has_all_integers(known)) {
+        known.max_value = Precision::Absent;
+    }
+    statistics
+}
+
 /// Returns whether the bounds of a column are the limits of 64 bits.
 fn has_all_integers(column: &ColumnStatistics) -> bool {
     match (column.min_value.get_value(), column.max_value.get_value()) {
         (Some(min), Some(max)) => min.data_type().is_integer() && min.distance(max) == Some(usize::MAX),
+        (None, Some(max)) => *max == ScalarValue::UInt64(Some(u64::MAX)),
         _ => false,
     }
 }

@@ -16,9 +16,9 @@ use querent_catalog::{CATALOG_NAME, Principal};
 use querent_engine::{Engine, ResultTypes, SessionVariables, TemporaryTables};
 use uuid::Uuid;
 
+use super::digests::caller_digest;
 use super::endpoints::MAX_ENDPOINTS;
 use super::messages::{OptionErrorKind, OptionValue, SessionOptionValue};
-use super::ticket::caller_digest;
 use crate::connection::ConnectionScope;
 use crate::query_limits::QueryLanguage;
 

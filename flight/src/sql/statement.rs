@@ -4,6 +4,7 @@
 //! refused if its tables have changed so that its schema would differ. A statement that changes something is carried out
 //! once its ticket has come back, whether or not its client waits for the answer.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -31,6 +32,9 @@ use crate::admission::{Door, QueryPermit};
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 use crate::telemetry::detached;
+
+/// The longest message of a schema that a thread keeps.
+const MAX_KEPT_SCHEMA_BYTES: usize = 16 << 10;
 
 /// A statement that may be executed.
 pub(super) struct PlannedStatement {
@@ -423,9 +427,25 @@ pub(super) fn cancelled() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "the query was cancelled by CancelFlightInfo")
 }
 
+thread_local! {
+    /// The schema that this thread encoded last, which a statement that comes again has again: for its FlightInfo, and to check its
+    /// ticket.
+    static LAST_SCHEMA: RefCell<Option<(Schema, Bytes)>> = const { RefCell::new(None) };
+}
+
 /// Returns a schema as an encapsulated IPC message.
 pub(super) fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {
+    let known = LAST_SCHEMA.with_borrow(|last| {
+        let known = last.as_ref().filter(|(known, _)| known == schema);
+        known.map(|(_, message)| message.clone())
+    });
+    if let Some(message) = known {
+        return Ok(message);
+    }
     let IpcMessage(message) =
         SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into().map_err(ApiError::internal)?;
+    if message.len() <= MAX_KEPT_SCHEMA_BYTES {
+        LAST_SCHEMA.set(Some((schema.clone(), message.clone())));
+    }
     Ok(message)
 }

@@ -15,11 +15,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
-use querent_catalog::{DatabaseScope, Principal};
+use querent_catalog::Principal;
 use ring::{digest, hmac};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
+use super::digests::{caller_digest, digest_of};
 use super::statement_text::StatementText;
 use crate::error::{ApiError, ErrorCode};
 
@@ -37,8 +38,6 @@ const KEY_FILE: &str = "flight.key";
 const KEY_BYTES: usize = 32;
 /// The most prepared statements that are remembered as closed.
 const MAX_CLOSED: usize = 10_000;
-/// What is kept of a digest: nobody finds another text of the same in 128 bits.
-const DIGEST_BYTES: usize = 16;
 /// What tells one process from the next.
 const PROCESS_BYTES: usize = 6;
 
@@ -431,21 +430,6 @@ fn check_caller(digest: &Bytes, caller: &Principal, what: &str, hint: &str) -> R
 /// Returns the id of a ticket, a handle or a running query.
 pub(super) fn new_id() -> Bytes {
     Bytes::copy_from_slice(Uuid::new_v4().as_bytes())
-}
-
-/// Digests everything that decides what a caller may do, so that a ticket does not survive a change of it.
-pub(super) fn caller_digest(caller: &Principal) -> Bytes {
-    let scope = match caller.scope() {
-        DatabaseScope::All => String::from("*"),
-        DatabaseScope::Only(databases) => databases.iter().map(|name| format!("{}:{name}", name.len())).collect(),
-    };
-    digest_of(format!("{}\0{}\0{scope}", caller.role().as_str(), caller.subject()).as_bytes())
-}
-
-fn digest_of(bytes: &[u8]) -> Bytes {
-    let digest = digest::digest(&digest::SHA256, bytes);
-    let (kept, _) = digest.as_ref().split_at(DIGEST_BYTES);
-    Bytes::copy_from_slice(kept)
 }
 
 /// Returns the milliseconds since 1970.

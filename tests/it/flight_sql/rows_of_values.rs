@@ -24,6 +24,7 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
         ("select a from t where a < ? order by s, a desc limit 2", vec![3, 2, 5, 4, 2, 1]),
         ("select count(*) from t where a < ?", vec![3, 5, 2]),
         ("select a from t where a = ?", vec![4, 6, 3]),
+        ("select x.a, y.a from t x join t y on x.a = y.a where x.a = ?", vec![4, 6, 3]),
         ("select x.a, x.a as a2 from t x join t y on x.a = y.a where x.a = ? order by y.s", vec![4, 6, 3]),
         ("select * from t x join t y on x.a = y.a where x.a = ? order by y.s", vec![4, 6, 3]),
     ] {

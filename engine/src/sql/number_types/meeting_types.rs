@@ -20,6 +20,9 @@ pub(super) fn common_type(op: Operator, left: &DataType, right: &DataType) -> Op
     {
         return Some(time);
     }
+    if compares(op) && (is_finer_time_of_day(left, right) || is_finer_time_of_day(right, left)) {
+        return finest_time_of_day(&[left.clone(), right.clone()]);
+    }
     match (left, right) {
         (float, decimal) | (decimal, float) if float.is_floating() && decimal.is_decimal() => Some(float.clone()),
         _ if op == Operator::Divide && (left.is_decimal() || right.is_decimal()) => {
@@ -87,6 +90,25 @@ fn time_of_digits_to(least: TimeUnit, types: &[(&DataType, bool)]) -> Option<Dat
     is_mixed.then(|| DataType::Timestamp(finest, zone.cloned()))
 }
 
+/// Returns the type of the times of day that have the most digits, where others have fewer: DataFusion takes none.
+fn finest_time_of_day(types: &[DataType]) -> Option<DataType> {
+    let mut times = types.iter().filter_map(|found| Some((unit_of_time_of_day(found)?, found)));
+    let (unit, finest) = times.clone().max_by_key(|(unit, _)| *unit)?;
+    times.any(|(other, _)| other < unit).then(|| finest.clone())
+}
+
+/// Returns whether times of day of one type have more digits than those of another.
+pub(in crate::sql) fn is_finer_time_of_day(found: &DataType, than: &DataType) -> bool {
+    matches!((unit_of_time_of_day(found), unit_of_time_of_day(than)), (Some(unit), Some(other)) if unit > other)
+}
+
+fn unit_of_time_of_day(found: &DataType) -> Option<TimeUnit> {
+    match found {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
+    }
+}
+
 /// Returns the type of a value that is one of several, where it is not the one that DataFusion takes.
 pub(in crate::sql) fn meeting_type(types: &[DataType]) -> Option<DataType> {
     plain_meeting_type(types).or_else(|| common_struct(types)).or_else(|| common_map(types))
@@ -122,7 +144,8 @@ pub(super) fn compared_type(types: &[DataType], is_written: impl Fn(usize) -> bo
 fn plain_type(types: &[DataType], finest: TimeUnit, is_written: impl Fn(usize) -> bool) -> Option<DataType> {
     let times: Vec<_> = types.iter().enumerate().map(|(at, found)| (found, is_written(at))).collect();
     let plain = float_beside_decimals(types).or_else(|| time_beside_dates(types));
-    plain.or_else(|| time_of_digits_to(finest, &times)).or_else(|| common_list(types))
+    let time = plain.or_else(|| time_of_digits_to(finest, &times)).or_else(|| finest_time_of_day(types));
+    time.or_else(|| common_list(types))
 }
 
 /// Returns the type of lists whose elements meet in another type than the one that DataFusion takes.
@@ -176,6 +199,7 @@ pub(super) fn gives_way(found: &DataType, common: &DataType) -> bool {
     match (common, found) {
         (DataType::Timestamp(unit, _), DataType::Timestamp(own, _)) => own < unit,
         (DataType::Timestamp(_, _), found) => is_date(found),
+        (DataType::Time32(_) | DataType::Time64(_), found) => is_finer_time_of_day(common, found),
         (DataType::Struct(_), found) => matches!(found, DataType::Struct(_)) && found != common,
         (DataType::List(_), found) => matches!(found, DataType::List(_)) && found != common,
         (DataType::Map(_, _), found) => matches!(found, DataType::Map(_, _)) && found != common,

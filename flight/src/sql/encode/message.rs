@@ -27,6 +27,8 @@ use flatbuffers::FlatBufferBuilder;
 const LEAST_PIECE_BYTES: usize = 8 << 10;
 /// Buffers begin at multiples of this, from the beginning of the body.
 const ALIGNMENT: usize = 64;
+/// What a message's header takes beside its lists of nodes and buffers, without views.
+const HEADER_BYTES: usize = 256;
 const PADDING: [u8; ALIGNMENT] = [0; ALIGNMENT];
 /// How much of the data buffers of a views' column may be what its rows do not use.
 const UNUSED_SHARE: usize = 8;
@@ -311,7 +313,9 @@ impl BodyBuilder {
     /// Returns the message of a record batch, or of the dictionary with that id.
     fn finish(mut self, rows: usize, dictionary: Option<i64>) -> EncodedMessage {
         self.end_copied();
-        let mut builder = FlatBufferBuilder::new();
+        // It would begin with nothing, and be copied each time that it has grown to twice its size.
+        let lists = size_of_val(self.nodes.as_slice()) + size_of_val(self.buffers.as_slice());
+        let mut builder = FlatBufferBuilder::with_capacity(HEADER_BYTES + lists);
         let buffers = builder.create_vector(&self.buffers);
         let nodes = builder.create_vector(&self.nodes);
         let variadic_counts = match self.variadic_counts.as_slice() {
