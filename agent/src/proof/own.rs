@@ -46,6 +46,7 @@ impl Prover {
         let bound = bound_before(clause, token.start);
         let is_bound = bound.is_some_and(NumberBound::is_strict);
         let is_factor = is_said_as_factor(token, clause);
+        let is_number = matches!(token.kind, TextTokenKind::Number(_));
         let is_bound_of_rows = denies(sentence) || tokens::says(sentence, &["every", "each"]);
         for result in self.results.iter().rev() {
             let standing = out_of_origin(result, token, place)
@@ -72,11 +73,9 @@ impl Prover {
             });
             // `More than 1.5 million` is no 1.47 million, which is written so.
             let mut equal = candidates.filter(|(_, column, value)| match is_bound {
-                // A percentage is no amount.
-                // `No ward had more than two` is no cell of another ward.
+                // A percentage is no amount, and the two of `no ward had more than two` no cell of a ward.
                 true => {
-                    !is_bound_of_rows
-                        && labelled.is_empty()
+                    !(is_number && (is_bound_of_rows || labelled.len() == 1))
                         && token.is_exactly(value)
                         && !(token.is_percent() && result.share_scale(*column) == ShareScale::Amount)
                 }
