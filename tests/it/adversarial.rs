@@ -254,12 +254,11 @@ async fn a_function_of_a_batch_ends_with_its_query() {
         let long = format!(
             "SELECT max({function}(repeat('a', 9000) || value, repeat('b', 9000))) FROM generate_series(1, 4000)"
         );
-        let error = crate::sql::rows(&engine.session(Principal::local_admin(), hasty.clone()), &long).await.unwrap_err();
+        let error =
+            crate::sql::rows(&engine.session(Principal::local_admin(), hasty.clone()), &long).await.unwrap_err();
         assert_eq!(error.code(), "wall_clock_exceeded", "{function}: {error}");
     }
     let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT max(%'";
-    wait_for("the queries have gone", async || {
-        crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(())
-    })
-    .await;
+    wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
+        .await;
 }

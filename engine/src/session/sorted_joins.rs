@@ -145,8 +145,7 @@ impl Session {
         let mut state = self.engine.planning_state();
         let options = state.config_mut().options_mut();
         options.optimizer.prefer_hash_join = false;
-        options.execution.target_partitions =
-            joins.partitions(memory.as_ref(), options.execution.target_partitions);
+        options.execution.target_partitions = joins.partitions(memory.as_ref(), options.execution.target_partitions);
         let physical = self.unpaced_plan_of(&mut state, &joins.optimized).await?;
         let plan = paced(&state, with_estimates(physical), interrupt)?;
         self.execute_physical(plan, memory)

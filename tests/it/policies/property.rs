@@ -171,7 +171,9 @@ fn statement(numbers: &mut RandomNumbers) -> (String, Option<String>) {
             "WITH RECURSIVE r AS (SELECT min(t.id) AS n FROM {{t}} t{filter} UNION ALL SELECT r.n + 1 FROM r WHERE r.n < {n}) \
              SELECT count(*), sum(r.n) FROM r"
         ),
-        26 => format!("SELECT t.b, t.a, count(*), max(t.id) FROM {{t}} t{filter} GROUP BY GROUPING SETS ((t.b), (t.a), ())"),
+        26 => format!(
+            "SELECT t.b, t.a, count(*), max(t.id) FROM {{t}} t{filter} GROUP BY GROUPING SETS ((t.b), (t.a), ())"
+        ),
         27 => format!(
             "SELECT t.id, t.a FROM {{t}} t{filter} QUALIFY rank() OVER (PARTITION BY t.b ORDER BY t.id DESC) <= {}",
             1 + n % 4
@@ -222,8 +224,12 @@ fn kql_query(numbers: &mut RandomNumbers) -> String {
         6 => format!(
             "union (print id = tolong({n})), ({{t}}{filter} | project id), ({{u}} | project id = k) | summarize sum(id)"
         ),
-        7 => format!("{{t}}{filter} | extend l = pack_array(id, a) | mv-expand l to typeof(long) | summarize sum(l) by b"),
-        8 => format!("{{t}}{filter} | summarize by id, a | order by id asc, a asc | extend p = prev(id) | summarize sum(p), count()"),
+        7 => format!(
+            "{{t}}{filter} | extend l = pack_array(id, a) | mv-expand l to typeof(long) | summarize sum(l) by b"
+        ),
+        8 => format!(
+            "{{t}}{filter} | summarize by id, a | order by id asc, a asc | extend p = prev(id) | summarize sum(p), count()"
+        ),
         9 => format!(
             "{{t}}{filter} | lookup kind=leftouter ({{u}} | summarize k = max(k) by id = t_id) on id | summarize count(), sum(k)"
         ),
