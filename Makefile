@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
+.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,11 @@ sql-oracles: ## random SQL against DuckDB's answers, and against itself asked in
 	@$(setup) system clients
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/sql_oracles.py --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
+
+table-changes: ## random statements that make and change tables against DuckDB's, also in its lake; SEQUENCES=100 STEPS=60 SEED=1
+	@$(setup) system clients
+	cargo build --workspace --bin querent
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/table_changes.py --lake --sequences $(or $(SEQUENCES),100) --steps $(or $(STEPS),60) --seed $(or $(SEED),1)
 
 policy-properties: ## a caller's answers against those over what it sees, of many random policies; CASES=100000 SEED=0
 	@$(setup) system
