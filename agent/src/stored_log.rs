@@ -43,7 +43,7 @@ impl<'a> EncodedEvent<'a> {
 
     /// Takes in the next event, if both are pieces of the same text.
     fn takes(&mut self, next: &RunEvent) -> bool {
-        let (Some(before), Some(piece)) = (Piece::of(&self.kind), Piece::of(&next.kind)) else { return false };
+        let (Some(before), Some(piece)) = (SaidPiece::of(&self.kind), SaidPiece::of(&next.kind)) else { return false };
         let is_next = next.seq == self.seq + self.pieces.len().max(1) as u64;
         if !is_next || (before.is_thinking, before.item_id) != (piece.is_thinking, piece.item_id) {
             return false;
@@ -62,13 +62,13 @@ impl<'a> EncodedEvent<'a> {
 }
 
 /// A piece of a text.
-struct Piece<'a> {
+struct SaidPiece<'a> {
     is_thinking: bool,
     item_id: &'a Arc<str>,
     text: &'a str,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> SaidPiece<'a> {
     fn of(kind: &'a EventKind) -> Option<Self> {
         match kind {
             EventKind::TextDelta { item_id, text } => Some(Self { is_thinking: false, item_id, text }),
@@ -117,7 +117,7 @@ pub(crate) fn decode_log(stored: &str) -> serde_json::Result<Vec<RunEvent>> {
     let stored: Vec<StoredEvent> = serde_json::from_str(stored)?;
     let mut log = Vec::with_capacity(stored.len());
     for StoredEvent { seq, at, kind, pieces, after } in stored {
-        let parts: Option<Vec<EventKind>> = Piece::of(&kind).and_then(|piece| {
+        let parts: Option<Vec<EventKind>> = SaidPiece::of(&kind).and_then(|piece| {
             let parts = split_pieces(piece.text, &pieces)?;
             Some(parts.into_iter().map(|part| piece.part(part)).collect())
         });
