@@ -87,10 +87,10 @@ io-faults: ## full and read-only disks, torn files, cut connections; ONLY=disk,r
 	cargo build --workspace --bin querent
 	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/io_faults.py $(if $(ONLY),--only $(ONLY))
 
-sql-oracles: ## random SQL against DuckDB's answers, and against itself asked in another way; CASES=2000 SEED=1
+sql-oracles: ## random SQL against DuckDB's answers, and against itself asked in another way; CASES=2000 SEED=1 ONLY=forms,changed
 	@$(setup) system clients
 	cargo build --workspace --bin querent
-	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/sql_oracles.py --cases $(or $(CASES),2000) --seed $(or $(SEED),1)
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/debug/querent $(QUERENT_PYTHON) tests/faults/sql_oracles.py --cases $(or $(CASES),2000) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
 table-changes: ## random statements that make and change tables against DuckDB's, also in its lake; SEQUENCES=100 STEPS=60 SEED=1
 	@$(setup) system clients

@@ -1,6 +1,8 @@
 """Random SQL whose right answer is known: by DuckDB over the same rows, or by another way to ask for the same (SQLancer's ideas).
 
 duckdb     the same statement in DuckDB
+forms      the same, of forms that are in documentation (`sql_forms.py`), over three small tables
+changed    the same rows after statements that change a table
 kept       the statement again, with parameters for its literals, and once more after a row was added
 where      a query against its three parts: where a predicate holds, where it does not, and where it is null
 having     the same for groups
@@ -18,6 +20,7 @@ usage: sql_oracles.py [--cases 2000] [--seed 1] [--only duckdb,kept,...]
 
 import argparse
 import collections
+import datetime
 import decimal
 import http.client
 import json
@@ -32,6 +35,7 @@ import duckdb
 import pyarrow.ipc
 
 from server import ADMIN, Server
+import sql_forms
 from sql_cases import LIST, SQL_TYPES, STORED, Numbers, Statements, literal_text, parametrised, random_table
 
 CASES_A_ROUND = 40
@@ -67,6 +71,14 @@ def normal(value):
                 else f"{decimal.Decimal(value):f}")
     if isinstance(value, (list, tuple)):
         return ("list", tuple(normal(item) for item in value))
+    if isinstance(value, dict):
+        return ("struct", tuple((name, normal(item)) for name, item in value.items()))
+    if isinstance(value, datetime.datetime):
+        # Of dates and intervals DuckDB makes timestamps, at midnight, where a date is here.
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
+        return ("time", str(value).removesuffix(" 00:00:00"))
+    if isinstance(value, datetime.date):
+        return ("time", str(value))
     return (type(value).__name__, str(value))
 
 
@@ -174,6 +186,12 @@ class Engines:
                 name, kind = table.columns[-1]
                 self.both(f"UPDATE {table.name} SET {name} = {numbers.one(['NULL', *STORED[kind]])} WHERE id % 7 = 3")
             self.tables.append(table)
+        for name in sql_forms.TABLES:
+            rows = ", ".join(f"({', '.join(row)})" for row in sql_forms.random_rows(numbers, name))
+            for engine in (self.ask, self.duckdb.execute):
+                engine(f"CREATE OR REPLACE TABLE {name} ({sql_forms.definition(name)})")
+                if rows:
+                    engine(f"INSERT INTO {name} VALUES {rows}")
 
     def stop(self):
         self.server.kill()
@@ -189,6 +207,28 @@ def against_duckdb(engines, numbers):
     if expected is None or len(expected) == MOST_ROWS:
         return
     expect_equal(engines.ask(sql), expected, f"the server, then DuckDB: {sql}")
+
+
+def forms(engines, numbers):
+    sql = sql_forms.Forms(numbers).statement()
+    expected = engines.oracle(sql)
+    if expected is None or len(expected) == MOST_ROWS:
+        return
+    expect_equal(engines.ask(sql), expected, f"the server, then DuckDB: {sql}")
+
+
+def changed(engines, numbers):
+    made = sql_forms.Forms(numbers)
+    engines.both("CREATE OR REPLACE TABLE changed_rows AS SELECT * FROM v")
+    statements = []
+    for _ in range(1 + numbers.below(3)):
+        statements.append(made.change())
+        try:
+            engines.duckdb.execute(statements[-1])
+        except duckdb.Error:
+            return
+        engines.ask(statements[-1])
+    expect_equal(engines.ask("SELECT * FROM changed_rows"), engines.oracle("SELECT * FROM changed_rows"), f"the server, then DuckDB: {'; '.join(statements)}")
 
 
 def kept(engines, numbers):
@@ -319,9 +359,9 @@ def pivot(engines, numbers):
     expect_equal(constant, stored, f"written out, then stored: {predicate}; row {chosen} of {table.name} AS p")
 
 
-ORACLES = {"duckdb": against_duckdb, "kept": kept, "where": partitioned_where, "having": partitioned_having,
+ORACLES = {"duckdb": against_duckdb, "forms": forms, "changed": changed, "kept": kept, "where": partitioned_where, "having": partitioned_having,
            "distinct": partitioned_distinct, "aggregate": partitioned_aggregate, "counted": counted, "joined": joined, "pivot": pivot}
-#: How often each is taken.
+#: How often each is taken; `forms` and `changed` where `--only` names them.
 WEIGHTS = ["duckdb"] * 8 + ["kept"] * 3 + ["where", "having", "distinct", "aggregate", "counted", "joined", "joined", "pivot"]
 
 

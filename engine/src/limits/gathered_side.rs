@@ -68,6 +68,7 @@ async fn gathered(mut input: SendableRecordBatchStream, held: MemoryReservation)
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use arrow::array::{Int64Array, StringArray};
     use arrow::datatypes::{DataType, Field, Schema};

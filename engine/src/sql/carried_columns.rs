@@ -101,7 +101,7 @@ fn is_alike_twice(plan: &LogicalPlan) -> Result<bool> {
 
 /// Returns a subquery with the columns of the rows around that its own subqueries name; as it is where it has no such place.
 fn carried(subquery: Subquery, around: &LogicalPlan, level: usize) -> Result<Transformed<Subquery>> {
-    let named = NamedColumns::of(&subquery.subquery, around.schema())?;
+    let named = CarriedNames::of(&subquery.subquery, around.schema())?;
     let is_exact = |(field, _): &(FieldRef, Column)| !holds_doubles(field.data_type());
     if !named.is_far || !named.columns.iter().all(is_exact) {
         return Ok(Transformed::no(subquery));
@@ -118,7 +118,7 @@ fn carried(subquery: Subquery, around: &LogicalPlan, level: usize) -> Result<Tra
         LogicalPlanBuilder::from(around.clone()).project(columns)?.distinct()?.alias(table.as_str())?.build()?;
     let beside = with_values(subquery.subquery.as_ref().clone(), &values, &known)?;
     // Those that stand at another place than its WHERE do not find them.
-    if NamedColumns::of(&beside, around.schema())?.is_far {
+    if CarriedNames::of(&beside, around.schema())?.is_far {
         return Ok(Transformed::no(subquery));
     }
     let inner = beside.transform_down(|node| in_subqueries_of(node, &values, level + 1)).data()?;
@@ -128,13 +128,13 @@ fn carried(subquery: Subquery, around: &LogicalPlan, level: usize) -> Result<Tra
 
 /// The columns of the rows around that a subquery names in the conditions over its tables.
 #[derive(Default)]
-struct NamedColumns {
+struct CarriedNames {
     columns: Vec<(FieldRef, Column)>,
     /// Whether a subquery of its own names one.
     is_far: bool,
 }
 
-impl NamedColumns {
+impl CarriedNames {
     fn of(subquery: &LogicalPlan, around: &DFSchema) -> Result<Self> {
         let mut named = Self::default();
         named.gather(subquery, around, &[])?;

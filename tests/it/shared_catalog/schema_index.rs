@@ -25,7 +25,7 @@ async fn open(folder: &TempDir, url: &str, embedder: Arc<Bag>) -> Arc<Catalog> {
 
 async fn finds(catalog: &Catalog, name: &str) -> bool {
     let request = SearchRequest { query: name.into(), database: None, limit: 3 };
-    let hits = catalog.search().search(&Principal::local_admin(), request).await.unwrap();
+    let hits = catalog.search().tables(&Principal::local_admin(), &request).await.unwrap();
     hits.iter().any(|hit| hit.name.table == name)
 }
 
