@@ -26,7 +26,7 @@ async fn open(folder: &TempDir, url: &str, embedder: Arc<Bag>) -> Arc<Catalog> {
 async fn finds(catalog: &Catalog, name: &str) -> bool {
     let request = SearchRequest { query: name.into(), database: None, limit: 3 };
     let hits = catalog.search().tables(&Principal::local_admin(), &request).await.unwrap();
-    hits.iter().any(|hit| hit.name.table == name)
+    hits.iter().any(|hit| hit.table.name.table == name)
 }
 
 fn server_id(folder: &TempDir) -> String {
