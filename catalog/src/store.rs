@@ -64,7 +64,7 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use change::CatalogChange;
-pub(crate) use change_log::index_position;
+pub(crate) use change_log::{index_position, index_reach, set_index_reach};
 pub use columns::holds_uuids;
 pub(crate) use listing::NameMatch;
 pub use lock::{FolderServer, HeldFolder, folder_server};

@@ -16,7 +16,7 @@ use super::shared::{self, Publisher};
 use super::tail::{self, TailEntry, Unembedded};
 use super::{IndexPart, UpkeepTask, backfill, off_runtime, rebuild};
 use crate::error::Result;
-use crate::store::pending;
+use crate::store::{pending, set_index_reach};
 
 /// Texts embedded in one call: under a tenth of a second on one core, the longest that a question may have to wait.
 const EMBED_BATCH: usize = 4;
@@ -255,9 +255,14 @@ pub(super) async fn install(
     debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state(is_embedded);
     let (kind, epoch) = (part.kind, writer.epoch());
-    part.store()?
+    let store = part.store()?;
+    let newest = written.iter().map(|(_, sequence)| *sequence).max().filter(|_| store.is_shared());
+    store
         .write_index(epoch, move |transaction| {
             pending::set_index_state(transaction, kind, &recorded)?;
+            if let Some(newest) = newest {
+                set_index_reach(transaction, kind, newest)?;
+            }
             pending::remove(transaction, kind, written.iter().map(|(_, sequence)| *sequence))
         })
         .await?;

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::connection::{OptionalRow, StoreConnection, params};
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
+use crate::leases::LeasedWork;
 use crate::model::EmbeddingModel;
-use crate::store::index_position;
 use crate::store::pending::{IndexState, ObjectKind};
+use crate::store::{index_position, set_index_reach};
 
 /// The row of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,9 +87,18 @@ pub(crate) fn held_up_to(copied: i64, first_pending: Option<i64>) -> i64 {
     first_pending.map_or(copied, |first| copied.min(first - 1))
 }
 
-/// Whether a version that holds the rows up to `published` may take the place of one that holds those up to `own`.
-pub(crate) fn may_take(published: i64, own: i64) -> bool {
-    published >= own
+/// Whether a version that holds the rows up to `published` may take the place of a server's own, of which `reach` is the newest row
+/// that it holds: rows are written as they get their vectors, so that an older one may still be pending.
+pub(crate) fn may_take(published: i64, reach: i64) -> bool {
+    published >= reach
+}
+
+/// The work of writing the index of a kind.
+pub(super) fn work(kind: ObjectKind) -> LeasedWork {
+    match kind {
+        ObjectKind::Table => LeasedWork::TableIndex,
+        ObjectKind::Column => LeasedWork::ColumnIndex,
+    }
 }
 
 /// [`held_up_to`] of a server's own rows.
@@ -101,14 +111,14 @@ pub(super) fn own_held(local: &StoreConnection, kind: ObjectKind) -> Result<i64>
     Ok(held_up_to(index_position(local, kind)?.unwrap_or(0), first))
 }
 
-/// Removes the rows that a dataset holds from what is pending.
+/// Removes the rows that a dataset holds from what is pending: it is what the index reaches to.
 pub(super) fn remove_held(local: &StoreConnection, kind: ObjectKind, held: i64) -> Result<()> {
     let sql = match kind {
         ObjectKind::Table => "DELETE FROM querent_pending_objects WHERE sequence <= ?",
         ObjectKind::Column => "UPDATE querent_column_text SET is_due = 0 WHERE is_due = 1 AND text_id <= ?",
     };
     local.execute(sql, [held])?;
-    Ok(())
+    set_index_reach(local, kind, held)
 }
 
 /// The row of a kind, as the servers have it in common.
@@ -122,8 +132,18 @@ pub(super) fn row(shared: &StoreConnection, kind: ObjectKind) -> Result<Publishe
     Ok(row.unwrap_or_default())
 }
 
-/// Makes a list the one that holds; for the holder of the lease alone.
-pub(super) fn record(shared: &StoreConnection, kind: ObjectKind, list: &str, held: i64) -> Result<()> {
+/// Makes a list the one that holds; for the holder of the lease alone. Errors: `conflict` where the other servers did not wait for
+/// it, so that rows may be gone which it never had: its index is built anew.
+pub(super) fn record(shared: &StoreConnection, kind: ObjectKind, epoch: i64, list: &str, held: i64) -> Result<()> {
+    let known: Option<i64> = shared
+        .prepare_cached(
+            "SELECT m.epoch FROM querent_member m JOIN querent_lease l ON l.holder = m.member WHERE l.name = ?",
+        )?
+        .query_row([work(kind).name()], |row| row.get(0))
+        .optional()?;
+    if known != Some(epoch) {
+        return Err(CatalogError::Conflict { object: format!("the {}", work(kind).name()) });
+    }
     shared
         .prepare_cached(
             "INSERT INTO querent_published_index (kind, list, held, wanted) VALUES (?1, ?2, ?3, 0)

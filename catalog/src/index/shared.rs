@@ -22,8 +22,9 @@ use super::shelf::{IndexShelf, create_parent, files_below, link_or_copy};
 use super::{IndexPart, maintain, off_runtime, rebuild};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
-use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, LeasedWork, WorkLease};
+use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, WorkLease};
 use crate::store::pending::{self, ObjectKind};
+use crate::store::{index_position, index_reach};
 
 /// How often a server looks for a new version, and the writer for what others want.
 pub(super) const LOOKS_APART: Duration = Duration::from_secs(2);
@@ -70,13 +71,6 @@ struct Follower {
     passed_over: Option<String>,
     /// When the lease may be there to be had.
     asks_at: Option<Instant>,
-}
-
-fn work(kind: ObjectKind) -> LeasedWork {
-    match kind {
-        ObjectKind::Table => LeasedWork::TableIndex,
-        ObjectKind::Column => LeasedWork::ColumnIndex,
-    }
 }
 
 /// Keeps this server's index the one that is shared, until stopped: takes it, or writes it while it has the lease.
@@ -134,7 +128,7 @@ async fn take_turn(
     if follower.asks_at.is_none_or(|at| Instant::now() >= at) {
         let store = part.store()?;
         let leases = CatalogLeases { store: &store, held: &shared.leases };
-        match leases.take(work(kind), Duration::ZERO).await? {
+        match leases.take(published::work(kind), Duration::ZERO).await? {
             LeaseTurn::Later(wait) => follower.asks_at = Some(Instant::now() + wait.min(ASKS_APART)),
             LeaseTurn::Had(lease) => {
                 drop(store);
@@ -175,7 +169,7 @@ async fn take_newest(
     row: &PublishedRow,
 ) -> Result<()> {
     let kind = part.kind;
-    let own = part.store()?.pending(move |local| published::own_held(local, kind)).await?;
+    let own = part.store()?.pending(move |local| index_reach(local, kind)).await?;
     let has_view = part.state.read().view.is_some();
     let is_new = row.list != follower.list && row.list != follower.passed_over;
     let may_take = published::may_take(row.held, own);
@@ -209,7 +203,7 @@ async fn take_newest(
 
 async fn newest_row(part: &IndexPart) -> Result<Option<i64>> {
     let kind = part.kind;
-    part.store()?.pending(move |local| crate::store::index_position(local, kind)).await
+    part.store()?.pending(move |local| index_position(local, kind)).await
 }
 
 /// Copies a version to this server's disk and searches it. Returns whether its rows count as indexed: one without `holds_all`, or of
@@ -492,8 +486,9 @@ impl<'p> Publisher<'p> {
         let _ = tokio::fs::remove_file(&scratch).await;
         put?;
         let named = list.clone();
-        let store = self.part.store()?;
-        let published = self.lease.write(&store, move |shared| published::record(shared, kind, &named, held)).await;
+        let (store, epoch) = (self.part.store()?, writer.epoch());
+        let published =
+            self.lease.write(&store, move |shared| published::record(shared, kind, epoch, &named, held)).await;
         published?;
         drop(store);
         let before = self.published.take().unwrap_or_default();

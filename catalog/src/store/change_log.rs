@@ -224,8 +224,12 @@ impl LocalLog for ChangeLog {
                 "DELETE FROM querent_index; DELETE FROM querent_pending_objects; DELETE FROM querent_column_text",
             )?;
             set_position(local, EPOCH, epoch(local)? + 1)?;
-            set_position(local, ObjectKind::Table.as_str(), objects)?;
-            set_position(local, ObjectKind::Column.as_str(), columns)
+            for (kind, newest) in [(ObjectKind::Table, objects), (ObjectKind::Column, columns)] {
+                set_position(local, kind.as_str(), newest)?;
+                // What it is built from has all up to there.
+                set_position(local, reach_of(kind), newest)?;
+            }
+            Ok(())
         })
     }
 }
@@ -289,6 +293,28 @@ pub(super) fn epoch(local: &StoreConnection) -> Result<i64> {
 /// Up to which row of the log this server has those of a kind; `None` where it never took part.
 pub(crate) fn index_position(local: &StoreConnection, kind: ObjectKind) -> Result<Option<i64>> {
     position(local, kind.as_str())
+}
+
+/// The newest row of a kind that the index holds. One of an earlier build says nothing of it: it may hold all that was copied.
+pub(crate) fn index_reach(local: &StoreConnection, kind: ObjectKind) -> Result<i64> {
+    match position(local, reach_of(kind))? {
+        Some(reach) => Ok(reach),
+        None => Ok(index_position(local, kind)?.unwrap_or(0)),
+    }
+}
+
+/// Notes that the index holds a row, in the transaction that removes it from what is pending.
+pub(crate) fn set_index_reach(local: &StoreConnection, kind: ObjectKind, sequence: i64) -> Result<()> {
+    let known = index_reach(local, kind)?;
+    set_position(local, reach_of(kind), known.max(sequence))
+}
+
+/// The row of `querent_log_position` with how far the index of a kind reaches.
+fn reach_of(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "index of tables",
+        ObjectKind::Column => "index of columns",
+    }
 }
 
 /// Makes sure that an index of an epoch still has all rows, in the transaction that writes its state. Errors:

@@ -110,6 +110,8 @@ struct LocalRows {
     epoch: i64,
     pending: BTreeMap<i64, PendingObject>,
     index: Option<IndexState>,
+    /// The newest row that the index holds.
+    reach: i64,
 }
 
 /// A server's data folder.
@@ -141,7 +143,8 @@ impl LocalLog for SimulatedFolder {
 
     fn begin_anew(&self, objects: i64, _: i64) -> CatalogResult<()> {
         self.commit(|rows| {
-            *rows = LocalRows { position: Some(objects), epoch: rows.epoch + 1, ..LocalRows::default() };
+            let epoch = rows.epoch + 1;
+            *rows = LocalRows { position: Some(objects), reach: objects, epoch, ..LocalRows::default() };
         });
         Ok(())
     }
@@ -180,6 +183,7 @@ impl SimulatedFolder {
         self.commit(|rows| {
             rows.index = Some(IndexState { folder, version, text_version: 1, model: None, is_embedded: false });
             rows.pending.retain(|_, row| row.sequence > held);
+            rows.reach = rows.reach.max(held);
         });
     }
 
@@ -359,7 +363,9 @@ impl SimulatedIndexes<'_> {
     fn publish(&mut self, server: usize) {
         let indexer = &self.servers[server];
         let IndexTask::Open { epoch, folder } = &indexer.task else { return };
-        if *epoch != indexer.folder.rows.borrow().epoch {
+        // One that was forgotten may have copied past rows that are gone.
+        let is_member = self.shared.members.get(&indexer.id).is_some_and(|member| member.epoch == *epoch);
+        if !is_member || *epoch != indexer.folder.rows.borrow().epoch {
             return;
         }
         let objects = indexer.folder.datasets.get(folder).and_then(|versions| versions.last()).cloned();
@@ -372,7 +378,8 @@ impl SimulatedIndexes<'_> {
     fn take(&mut self, server: usize) {
         let Some(published) = &self.published else { return };
         let indexer = &mut self.servers[server];
-        if self.rules.takes_only_more && !may_take(published.held, indexer.folder.held()) {
+        let reach = indexer.folder.rows.borrow().reach;
+        if self.rules.takes_only_more && !may_take(published.held, reach) {
             return;
         }
         self.story.tell(|| format!("server {server} takes what was published up to row {}", published.held));
@@ -497,6 +504,7 @@ impl SimulatedIndexer {
         self.folder.commit(|local| {
             local.index = Some(state);
             for row in rows {
+                local.reach = local.reach.max(row.sequence);
                 if local.pending.get(&row.object_id).is_some_and(|pending| pending.sequence == row.sequence) {
                     local.pending.remove(&row.object_id);
                 }
