@@ -455,7 +455,7 @@ fn comparison(column: &Expr, op: &BinaryOperator, values: &[String], is_left: bo
     }
 }
 
-/// Returns the values of the columns of texts that are compared; of many those that are near the texts.
+/// Returns the values of the columns of texts that are compared, as far as they are few.
 async fn values_of(
     session: &Session,
     known: &KnownTables,
@@ -468,15 +468,7 @@ async fn values_of(
         if is_read || known.get(&comparison.column.0).is_none() {
             continue;
         }
-        let of_column = comparisons.iter().filter(|one| one.column == comparison.column);
-        let literals: Vec<&str> = of_column.map(|one| one.literal.as_str()).collect();
-        let read = async {
-            match read_values(session, &comparison.column).await {
-                Ok(None) => read_near(session, &comparison.column, &literals).await,
-                read => read,
-            }
-        };
-        let read = tokio::time::timeout(READ_TIMEOUT, read).await;
+        let read = tokio::time::timeout(READ_TIMEOUT, read_values(session, &comparison.column)).await;
         is_cut.fetch_or(read.is_err(), Ordering::Relaxed);
         if let Ok(Ok(Some(found))) = read {
             values.insert(comparison.column.clone(), found);
@@ -493,31 +485,6 @@ async fn read_values(session: &Session, (table, column): &ColumnKey) -> querent_
     let mut values = read_texts(session, &sql).await?;
     values.sort_unstable();
     Ok((values.len() <= MAX_VALUES).then_some(values))
-}
-
-/// Reads those of a column's many values that have the longest word of one of the texts: the very text is among them where a
-/// row has it. `None` where a text has no such word, or too many values have it.
-async fn read_near(
-    session: &Session,
-    (table, column): &ColumnKey,
-    literals: &[&str],
-) -> querent_engine::Result<Option<Vec<String>>> {
-    /// Letters of a word that few values have.
-    const SHORTEST: usize = 3;
-    let column = quote_identifier(column);
-    let condition = |literal: &&str| {
-        let words = literal.split(|c: char| !c.is_alphanumeric());
-        let longest = words.max_by_key(|word| word.chars().count())?;
-        let one = longest.strip_suffix('s').unwrap_or(longest);
-        (one.chars().count() >= SHORTEST).then(|| format!("{column} ILIKE '%{one}%'"))
-    };
-    let Some(conditions) = literals.iter().map(condition).collect::<Option<Vec<String>>>() else { return Ok(None) };
-    let limit = MAX_VALUES + 1;
-    let (table, conditions) = (quoted_table(table), conditions.join(" OR "));
-    let sql = format!("SELECT DISTINCT {column} FROM {table} WHERE {conditions} LIMIT {limit}");
-    let mut values = read_texts(session, &sql).await?;
-    values.sort_unstable();
-    Ok((!conditions.is_empty() && values.len() <= MAX_VALUES).then_some(values))
 }
 
 /// Reads the first column of a query as texts, within the time for one. `None` where it fails, and where it takes longer, which

@@ -39,16 +39,6 @@ async fn years_and_months_are_all_of_their_days_and_words_are_texts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_is_spelled_as_one_of_very_many_values() {
-    let fixture = AnswersFixture::new().await;
-    let filler = "SELECT concat('Firm ', n) AS name, n FROM range(1, 6001) AS t(n)";
-    fixture.execute(&format!("CREATE TABLE voter_1.firms AS {filler} UNION ALL SELECT 'Acme Trading GmbH', 0")).await;
-    let result = fixture.result_of(VOTES, "SELECT n FROM voter_1.firms WHERE name = 'ACME trading'").await.result;
-    assert_eq!(result["rows"], json!([{ "n": 0 }]), "{result}");
-    assert_eq!(result["repaired"]["changes"][0]["kind"], "literal", "{result}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn names_of_tables_resolve_as_a_model_writes_them() {
     run_table(vec![
         (VOTES, "SELECT count(*) AS n FROM votes WHERE state = 'CA'", &["table"], json!([{"n": 2}])),
