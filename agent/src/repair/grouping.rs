@@ -259,9 +259,7 @@ pub(super) fn aggregate(expr: &Expr) -> Option<&Function> {
     match expr {
         Expr::Function(function) if function.over.is_none() => {
             let name = function.name.to_string().to_lowercase();
-            // `listagg(x) WITHIN GROUP (ORDER BY y)`, whatever it is called.
-            let is_aggregate = AGGREGATES.contains(&name.as_str()) || !function.within_group.is_empty();
-            is_aggregate.then_some(function)
+            AGGREGATES.contains(&name.as_str()).then_some(function)
         }
         _ => None,
     }

@@ -281,16 +281,6 @@ async fn functions_of_other_systems() {
             ("SELECT TRY_TO_NUMBER('abc') AS n", json!([{"n": null}])),
             ("SELECT ARRAY_SIZE(SPLIT('a b', ' ')) AS n", json!([{"n": 2}])),
             (
-                "SELECT state, LISTAGG(contestant, '/') WITHIN GROUP (ORDER BY vote_id) AS c FROM votes GROUP BY state \
-                 ORDER BY state",
-                json!([{"state": "CA", "c": "Bob/Ann"}, {"state": "NY", "c": "Ann"}]),
-            ),
-            (
-                "SELECT state, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY vote_id) AS m FROM votes GROUP BY state \
-                 ORDER BY state",
-                json!([{"state": "CA", "m": 2.5}, {"state": "NY", "m": 1.0}]),
-            ),
-            (
                 "SELECT vote_id, RATIO_TO_REPORT(vote_id) OVER () AS r FROM votes ORDER BY vote_id LIMIT 1",
                 json!([{"vote_id": 1, "r": 1.0 / 6.0}]),
             ),
