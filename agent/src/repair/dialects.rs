@@ -246,11 +246,7 @@ impl DialectWriter<'_> {
             Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
                 let first = if self.habits.divides_as_decimals { " + 1" } else { "" };
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
-                let why = match first {
-                    "" => "it is `dow` here, from 0 for Sunday as in Snowflake; BigQuery counts from 1",
-                    _ => "it is `dow` here, from 0 for Sunday",
-                };
-                with(expression(&text)?, why)
+                with(expression(&text)?, "the day of the week has another name here")
             }
             Expr::RLike { negated, expr: inner, pattern, .. } => {
                 let operator = if *negated { "!~" } else { "~" };
