@@ -363,13 +363,6 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         ("datepart", [unit @ Expr::Identifier(_), _]) if unit_of(unit)? == "dow" => {
             Some(format!("(CAST(date_part('dow', {}) AS BIGINT) + 1)", as_time(&texts[1])))
         }
-        // T-SQL's weeks begin on Sundays, the first of them with the year.
-        ("datepart", [unit @ Expr::Identifier(_), _]) if is_plain_week(unit) => {
-            let part = |name: &str, time: &str| format!("CAST(date_part('{name}', {time}) AS BIGINT)");
-            let time = as_time(&texts[1]);
-            let first = part("dow", &format!("date_trunc('year', {time})"));
-            Some(format!("(div({} - 1 + {first}, 7) + 1)", part("doy", &time)))
-        }
         ("datepart", [unit @ Expr::Identifier(_), _]) => {
             Some(format!("CAST(date_part('{}', {}) AS BIGINT)", unit_of(unit)?, as_time(&texts[1])))
         }
@@ -396,16 +389,7 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             other => Some(format!("CAST(date_part('{other}', {}) AS VARCHAR)", as_time(&texts[1]))),
         },
         ("datefromparts", [_, _, _]) => Some(format!("make_date({}, {}, {})", texts[0], texts[1], texts[2])),
-        // BigQuery: the unit comes last, as a word. Its weeks begin on Sundays.
-        ("date_diff" | "datetime_diff", [_, _, unit @ Expr::Identifier(_)]) if is_plain_week(unit) => {
-            let moved = |text: &str| format!("({} + INTERVAL '1 day')", as_time(text));
-            Some(format!("date_diff('week', {}, {})", moved(&texts[1]), moved(&texts[0])))
-        }
-        ("date_trunc" | "datetime_trunc" | "timestamp_trunc", [_, unit @ Expr::Identifier(_)])
-            if is_plain_week(unit) =>
-        {
-            Some(format!("(date_trunc('week', {} + INTERVAL '1 day') - INTERVAL '1 day')", texts[0]))
-        }
+        // BigQuery: the unit comes last, as a word.
         ("date_diff" | "datetime_diff", [_, _, unit @ Expr::Identifier(_)]) => {
             Some(format!("date_diff('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[0])))
         }
@@ -582,12 +566,6 @@ fn modified(time: &Expr, modifiers: &[Expr]) -> Option<String> {
         }
     }
     Some(text)
-}
-
-/// Whether a unit is a week that is none of ISO's, which begin on Mondays as those here do.
-fn is_plain_week(unit: &Expr) -> bool {
-    let name = unit.to_string().to_lowercase();
-    ["week", "ww", "wk"].contains(&name.as_str())
 }
 
 fn unit_of(expr: &Expr) -> Option<&'static str> {
