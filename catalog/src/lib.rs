@@ -19,30 +19,30 @@
 //! | 2 | [`policy`] | grants, row policies and masks, and what a caller may do under them |
 //! | 2 | `model` | plain data: tables, columns, files, pages, relationships |
 //! | 3 | `store` | the SQLite file: DuckLake's rows and ours, names, transactions, migrations, pending index rows |
-//! | 4 | [`index`] | the schema index: full text and vectors in Lance, and the in-memory tail of recent commits |
-//! | 5 | `databases`, `tables` | handles over the store for names, listings, contents and changes |
-//! | 5 | `keys` | primary keys, unique constraints and foreign keys |
-//! | 5 | [`values`] | sampled values and sketches of columns |
-//! | 5 | `knowledge` | verified queries and metrics |
-//! | 5 | `graph_models` | how graphs are made of tables |
+//! | 5 | [`index`] | the schema index: full text and vectors in Lance, and the in-memory tail of recent commits |
+//! | 6 | `databases`, `tables` | handles over the store for names, listings, contents and changes |
+//! | 6 | `keys` | primary keys, unique constraints and foreign keys |
+//! | 6 | [`values`] | sampled values and sketches of columns |
+//! | 6 | `knowledge` | verified queries and metrics |
+//! | 6 | `graph_models` | how graphs are made of tables |
 //! | 4 | `leases` | work that one server does for all that share a catalog |
-//! | 5 | `members` | the servers that share a catalog, for each other |
-//! | 4 | `runs` | agent runs and their logs |
-//! | 5 | `conversations` | conversations, their items, pending calls and files |
-//! | 6 | `relationships` | how tables join: declared and inferred |
-//! | 5 | `vector_indexes` | rows of managed tables by their vectors, in Lance |
-//! | 6 | `external_users` | users of applications that embed the server |
+//! | 6 | `members` | the servers that share a catalog, for each other |
+//! | 5 | `runs` | agent runs and their logs |
+//! | 6 | `conversations` | conversations, their items, pending calls and files |
+//! | 7 | `relationships` | how tables join: declared and inferred |
+//! | 6 | `vector_indexes` | rows of managed tables by their vectors, in Lance |
+//! | 7 | `external_users` | users of applications that embed the server |
 //! | 2 | [`audit`] | the log of who asked what |
-//! | 5 | `policies` | the policy that holds, and changing it |
-//! | 6 | `tokens` | tokens that callers send, and whom each stands for |
-//! | 6 | `integrity` | whether a folder is whole |
-//! | 6 | `feedback` | what people say of runs, and the verified queries that this proposes |
-//! | 6 | `retention` | deleting what is old |
-//! | 7 | `backup` | copies of a folder |
-//! | 7 | `search` | tables and columns for a question |
-//! | 7 | `other_servers` | what a server learns of those that share its catalog |
-//! | 8 | `measurements` | stages of a search on their own, for benchmarks |
-//! | 9 | `catalog` | [`Catalog`]: opening and closing, and a handle for each concern |
+//! | 6 | `policies` | the policy that holds, and changing it |
+//! | 7 | `tokens` | tokens that callers send, and whom each stands for |
+//! | 7 | `integrity` | whether a folder is whole |
+//! | 7 | `feedback` | what people say of runs, and the verified queries that this proposes |
+//! | 7 | `retention` | deleting what is old |
+//! | 8 | `backup` | copies of a folder |
+//! | 8 | `search` | tables and columns for a question |
+//! | 8 | `other_servers` | what a server learns of those that share its catalog |
+//! | 9 | `measurements` | stages of a search on their own, for benchmarks |
+//! | 10 | `catalog` | [`Catalog`]: opening and closing, and a handle for each concern |
 //!
 //! # Where to look
 //!

@@ -34,7 +34,7 @@ pub(super) struct PublishedFiles {
     /// Lance's version number.
     pub(super) version: u64,
     pub(super) text_version: u32,
-    pub(super) model: Option<PublishedModel>,
+    pub(super) model: Option<IndexedModel>,
     /// Whether every row has its vector.
     pub(super) is_embedded: bool,
     /// Up to which row of the log it holds all.
@@ -45,7 +45,7 @@ pub(super) struct PublishedFiles {
 
 /// The model of the vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PublishedModel {
+pub(super) struct IndexedModel {
     id: String,
     dimension: usize,
 }
@@ -61,8 +61,7 @@ pub(super) struct PublishedFile {
 impl PublishedFiles {
     /// What is said of a dataset whose state was recorded.
     pub(super) fn new(state: &IndexState, held: i64, files: BTreeMap<String, PublishedFile>) -> Self {
-        let model =
-            state.model.as_ref().map(|model| PublishedModel { id: model.id.clone(), dimension: model.dimension });
+        let model = state.model.as_ref().map(|model| IndexedModel { id: model.id.clone(), dimension: model.dimension });
         let IndexState { version, text_version, is_embedded, .. } = *state;
         Self { version, text_version, model, is_embedded, held, files }
     }

@@ -34,7 +34,8 @@ const FLOORS: &[Floors] = &[
             &["audit", "model"],
             &["policy"],
             &["store"],
-            &["index", "leases", "runs"],
+            &["leases"],
+            &["index", "runs"],
             &[
                 "databases",
                 "graph_models",
