@@ -23,7 +23,7 @@ use super::{IndexPart, maintain, off_runtime, rebuild};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, WorkLease};
-use crate::store::pending::{self, ObjectKind};
+use crate::store::pending;
 use crate::store::{index_position, index_reach};
 
 /// How often a server looks for a new version, and the writer for what others want.
