@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection::{OptionalRow, StoreConnection, params};
 use crate::error::{CatalogError, Result};
-use crate::leases::LeasedWork;
 use crate::model::EmbeddingModel;
 use crate::store::pending::{IndexState, ObjectKind};
 use crate::store::{index_position, set_index_reach};
@@ -92,14 +91,6 @@ pub(crate) fn may_take(published: i64, reach: i64) -> bool {
     published >= reach
 }
 
-/// The work of writing the index of a kind.
-pub(super) fn work(kind: ObjectKind) -> LeasedWork {
-    match kind {
-        ObjectKind::Table => LeasedWork::TableIndex,
-        ObjectKind::Column => LeasedWork::ColumnIndex,
-    }
-}
-
 /// [`held_up_to`] of a server's own rows.
 pub(super) fn own_held(local: &StoreConnection, kind: ObjectKind) -> Result<i64> {
     let sql = match kind {
@@ -131,18 +122,21 @@ pub(super) fn row(shared: &StoreConnection, kind: ObjectKind) -> Result<Publishe
     Ok(row.unwrap_or_default())
 }
 
-/// Makes a list the one that holds; for the holder of the lease alone. Errors: `conflict` where the other servers did not wait for
-/// it, so that rows may be gone which it never had: its index is built anew.
-pub(super) fn record(shared: &StoreConnection, kind: ObjectKind, epoch: i64, list: &str, held: i64) -> Result<()> {
+/// Makes sure that the other servers waited for one whose index is of an epoch: of a row that is gone it may never have heard. Errors:
+/// `conflict` where they did not; its index is built anew.
+pub(super) fn require_waited_for(shared: &StoreConnection, member: &str, epoch: i64) -> Result<()> {
     let known: Option<i64> = shared
-        .prepare_cached(
-            "SELECT m.epoch FROM querent_member m JOIN querent_lease l ON l.holder = m.member WHERE l.name = ?",
-        )?
-        .query_row([work(kind).name()], |row| row.get(0))
+        .prepare_cached("SELECT epoch FROM querent_member WHERE member = ?")?
+        .query_row([member], |row| row.get(0))
         .optional()?;
-    if known != Some(epoch) {
-        return Err(CatalogError::Conflict { object: format!("the {}", work(kind).name()) });
+    match known == Some(epoch) {
+        true => Ok(()),
+        false => Err(CatalogError::Conflict { object: "the schema index".to_owned() }),
     }
+}
+
+/// Makes a list the one that holds; for the holder of the lease alone.
+pub(super) fn record(shared: &StoreConnection, kind: ObjectKind, list: &str, held: i64) -> Result<()> {
     shared
         .prepare_cached(
             "INSERT INTO querent_published_index (kind, list, held, wanted) VALUES (?1, ?2, ?3, 0)

@@ -22,9 +22,9 @@ use super::shelf::{IndexShelf, create_parent, files_below, link_or_copy};
 use super::{IndexPart, maintain, off_runtime, rebuild};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
-use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, WorkLease};
+use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, LeasedWork, WorkLease};
 use crate::store::pending;
-use crate::store::{index_position, index_reach};
+use crate::store::{ObjectKind, index_position, index_reach};
 
 /// How often a server looks for a new version, and the writer for what others want.
 pub(super) const LOOKS_APART: Duration = Duration::from_secs(2);
@@ -73,6 +73,13 @@ struct Follower {
     asks_at: Option<Instant>,
 }
 
+fn work(kind: ObjectKind) -> LeasedWork {
+    match kind {
+        ObjectKind::Table => LeasedWork::TableIndex,
+        ObjectKind::Column => LeasedWork::ColumnIndex,
+    }
+}
+
 /// Keeps this server's index the one that is shared, until stopped: takes it, or writes it while it has the lease.
 pub(super) async fn follow(part: Arc<IndexPart>, shared: Arc<SharedIndex>, stop: CancellationToken) {
     let mut follower = Follower::default();
@@ -80,7 +87,8 @@ pub(super) async fn follow(part: Arc<IndexPart>, shared: Arc<SharedIndex>, stop:
     let mut lacks_since = Instant::now();
     let mut fails_since: Option<Instant> = None;
     while !stop.is_cancelled() {
-        let outcome = take_turn(&part, &shared, &mut follower, &stop).await;
+        // Boxed, as what it calls is: one future of all of them nests deeper than the compiler looks into.
+        let outcome = Box::pin(take_turn(&part, &shared, &mut follower, &stop)).await;
         if part.state.read().is_current {
             lacks_since = Instant::now();
         }
@@ -99,7 +107,7 @@ pub(super) async fn follow(part: Arc<IndexPart>, shared: Arc<SharedIndex>, stop:
         let lacks = lacks_since.elapsed();
         let is_failing = fails_since.is_some_and(|since| since.elapsed() >= OWN_AFTER);
         if !stop.is_cancelled() && (lacks >= OWN_FOR || (lacks >= OWN_AFTER && is_failing)) {
-            keep_own(&part, &stop).await;
+            Box::pin(keep_own(&part, &stop)).await;
             (follower, lacks_since, fails_since) = (Follower::default(), Instant::now(), None);
             continue;
         }
@@ -128,7 +136,7 @@ async fn take_turn(
     if follower.asks_at.is_none_or(|at| Instant::now() >= at) {
         let store = part.store()?;
         let leases = CatalogLeases { store: &store, held: &shared.leases };
-        match leases.take(published::work(kind), Duration::ZERO).await? {
+        match leases.take(work(kind), Duration::ZERO).await? {
             LeaseTurn::Later(wait) => follower.asks_at = Some(Instant::now() + wait.min(ASKS_APART)),
             LeaseTurn::Had(lease) => {
                 drop(store);
@@ -138,7 +146,7 @@ async fn take_turn(
                 }
                 *follower = Follower::default();
                 part.state.write().is_following = false;
-                let written = lease.run(write(part, shared, &lease, stop)).await;
+                let written = lease.run(Box::pin(write(part, shared, &lease, stop))).await;
                 lease.conclude(written).await?;
                 return Ok(());
             }
@@ -189,11 +197,15 @@ async fn take_newest(
         let state = part.state.read();
         state.tail.is_overflowing || !state.is_current
     };
-    let wanted = match is_behind && !may_take {
-        true => Some(own),
+    let wanted = if !is_behind {
+        None
+    } else if !may_take {
+        Some(own)
+    } else if row.list == follower.list {
         // Rows that the tail has no room for are searched when they are published.
-        false if is_behind && row.list == follower.list => newest_row(part).await?.filter(|newest| *newest > row.held),
-        false => None,
+        newest_row(part).await?.filter(|newest| *newest > row.held)
+    } else {
+        None
     };
     match wanted.filter(|wanted| *wanted > row.wanted) {
         Some(wanted) => part.store()?.write_rows(move |connection| published::ask(connection, kind, wanted)).await,
@@ -420,6 +432,7 @@ impl<'p> Publisher<'p> {
             return Ok(());
         }
         self.looked_at = Some(Instant::now());
+        self.remove_retired().await;
         let kind = self.part.kind;
         let row = self.part.store()?.read(move |connection| published::row(connection, kind)).await?;
         self.wanted = row.wanted;
@@ -487,28 +500,29 @@ impl<'p> Publisher<'p> {
         put?;
         let named = list.clone();
         let (store, epoch) = (self.part.store()?, writer.epoch());
-        let published =
-            self.lease.write(&store, move |shared| published::record(shared, kind, epoch, &named, held)).await;
-        published?;
+        let member = store.member().unwrap_or_default().to_owned();
+        let record = move |shared: &StoreConnection| {
+            published::require_waited_for(shared, &member, epoch)?;
+            published::record(shared, kind, &named, held)
+        };
+        self.lease.write(&store, record).await?;
         drop(store);
         let before = self.published.take().unwrap_or_default();
-        let is_kept = |key: &String| files.values().any(|file| file.key == *key);
-        let gone = before.files.into_values().map(|file| file.key).filter(|key| !is_kept(key));
+        let kept: BTreeSet<&str> = files.values().map(|file| file.key.as_str()).collect();
+        let gone = before.files.into_values().map(|file| file.key).filter(|key| !kept.contains(key.as_str()));
         let now = Instant::now();
         self.retired.extend(gone.chain([before.list]).filter(|key| !key.is_empty()).map(|key| (key, now)));
         let taken = TakenVersion { list, folder: state.folder, files };
         write_taken(self.part, &taken).await?;
         debug!(list = taken.list, files = taken.files.len(), held, "published a version of the schema index");
         (self.published, self.version, self.held) = (Some(taken), Some(state.version), held);
-        self.remove_retired().await;
         Ok(())
     }
 
     async fn remove_retired(&mut self) {
-        let (old, young) =
-            std::mem::take(&mut self.retired).into_iter().partition(|(_, since)| since.elapsed() >= GRACE);
+        let retired = std::mem::take(&mut self.retired).into_iter();
+        let (old, young): (Vec<_>, Vec<_>) = retired.partition(|(_, since)| since.elapsed() >= GRACE);
         self.retired = young;
-        let old: Vec<(String, Instant)> = old;
         for (key, since) in old {
             if let Err(error) = self.shared.shelf.remove(&key).await {
                 debug!(%error, key, "a file of the shared schema index is left for later");

@@ -95,9 +95,8 @@ impl IndexShelf for StoreShelf {
 
     async fn list(&self) -> Result<Vec<String>> {
         let store = self.lake.bare_store().map_err(|error| of_shelf(&error))?;
-        let prefix = self.path_of("x")?;
-        let below = prefix.as_ref().trim_end_matches('x').to_owned();
-        let prefix = StorePath::from(below.trim_end_matches('/'));
+        let prefix = self.lake.url().key_of(&self.root).map_err(|error| of_shelf(&error))?;
+        let below = format!("{prefix}/");
         let found = store.list(Some(&prefix)).try_filter_map(|found| {
             let key = found.location.as_ref().strip_prefix(&below).map(str::to_owned);
             std::future::ready(Ok(key))
