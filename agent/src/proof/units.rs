@@ -6,112 +6,118 @@ use super::numbers::{CURRENCIES, scale_of};
 use super::rows::ProofRows;
 use super::tokens::TextToken;
 
-const POWER: char = 'p';
-const ENERGY: char = 'e';
-const AREA: char = 'a';
-const MASS: char = 'm';
-const TIME: char = 't';
-/// Months and years, which have no number of days.
-const CALENDAR: char = 'y';
-const VOLUME: char = 'v';
-const LENGTH: char = 'l';
-const SPEED: char = 's';
-const BYTES: char = 'b';
-const TEMPERATURE: char = 'd';
-const MONEY: char = 'c';
+/// What a unit measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Quantity {
+    Power,
+    Energy,
+    Area,
+    Mass,
+    Time,
+    /// Months and years, which have no number of days.
+    Calendar,
+    Volume,
+    Length,
+    Speed,
+    Bytes,
+    Temperature,
+    Money,
+}
+
+use Quantity::{Area, Bytes, Calendar, Energy, Length, Mass, Money, Power, Speed, Temperature, Time, Volume};
 
 /// What a number is measured in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MeasureUnit {
-    dimension: char,
+    quantity: Quantity,
     /// What one of it is in the least of its kind.
     size: f64,
     /// Where its zero is: that of a temperature is not the zero of another.
     zero: f64,
 }
 
-const CELSIUS: MeasureUnit = MeasureUnit { dimension: TEMPERATURE, size: 1.0, zero: 273.15 };
-const FAHRENHEIT: MeasureUnit = MeasureUnit { dimension: TEMPERATURE, size: 5.0 / 9.0, zero: 459.67 * 5.0 / 9.0 };
-const KELVIN: MeasureUnit = MeasureUnit::of(TEMPERATURE, 1.0);
-const CENT: MeasureUnit = MeasureUnit::of(MONEY, 0.01);
-const CURRENCY: MeasureUnit = MeasureUnit::of(MONEY, 1.0);
+const CELSIUS: MeasureUnit = MeasureUnit { quantity: Temperature, size: 1.0, zero: 273.15 };
+const FAHRENHEIT: MeasureUnit = MeasureUnit { quantity: Temperature, size: 5.0 / 9.0, zero: 459.67 * 5.0 / 9.0 };
+const KELVIN: MeasureUnit = MeasureUnit::of(Temperature, 1.0);
+const CENT: MeasureUnit = MeasureUnit::of(Money, 0.01);
+const CURRENCY: MeasureUnit = MeasureUnit::of(Money, 1.0);
 
-/// Units of one word by their dimension, each with what one of it is in the least.
-const UNITS: &[(char, f64, &str)] = &[
-    (POWER, 1.0, "w wp watt watts"),
-    (POWER, 1e3, "kw kwp kilowatt kilowatts"),
-    (POWER, 1e6, "mw mwp megawatt megawatts"),
-    (POWER, 1e9, "gw gwp gigawatt gigawatts"),
-    (ENERGY, 1.0, "wh"),
-    (ENERGY, 1e3, "kwh kilowattstunde kilowattstunden kilowattheure kilowattheures"),
-    (ENERGY, 1e6, "mwh megawattstunde megawattstunden mégawattheure mégawattheures"),
-    (ENERGY, 1e9, "gwh gigawattstunde gigawattstunden"),
-    (AREA, 1.0, "m2 m² sqm qm quadratmeter quadratmetern"),
-    (AREA, 1e4, "ha hectare hectares hektar hectárea hectáreas"),
-    (AREA, 1e6, "km2 km² sqkm quadratkilometer quadratkilometern"),
-    (AREA, 4_046.856, "acre acres"),
-    (AREA, 0.092_903_04, "sqft ft2 ft²"),
-    (AREA, 2_589_988.11, "mi2 mi² sqmi"),
-    (MASS, 0.001, "mg milligram milligrams"),
-    (MASS, 1.0, "g gram grams gramm gramme grammes gramos"),
-    (MASS, 1e3, "kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes kilogramos"),
-    (MASS, 1e6, "t ton tons tonne tonnes tonnen tonelada toneladas tonnellata tonnellate"),
-    (MASS, 453.592_37, "lb lbs pound pounds"),
-    (MASS, 28.349_523, "oz ounce ounces"),
-    (VOLUME, 0.001, "ml millilitre millilitres milliliter milliliters"),
-    (VOLUME, 0.01, "cl"),
-    (VOLUME, 1.0, "l litre litres liter liters litern litros litri"),
-    (VOLUME, 100.0, "hl hectolitre hectolitres hektoliter"),
-    (VOLUME, 1_000.0, "m3 m³ kubikmeter kubikmetern"),
-    (VOLUME, 3.785_411_784, "gallon gallons"),
-    (TIME, 0.001, "ms millisecond milliseconds"),
-    (TIME, 1.0, "s sec secs second seconds sekunden segundos secondes secondi"),
-    (TIME, 60.0, "min mins minute minutes minuten minutos minuti"),
-    (TIME, 3_600.0, "h hr hrs hour hours stunde stunden heure heures hora horas uur uren ore"),
-    (TIME, 86_400.0, "day days tag tage tagen jour jours día días dia dias giorni dagen"),
-    (TIME, 604_800.0, "week weeks woche wochen semaine semaines semana semanas settimane weken"),
-    (TIME, 1_209_600.0, "fortnight fortnights"),
-    (CALENDAR, 1.0, "months monate monaten mois meses mesi maanden"),
-    (CALENDAR, 12.0, "years jahre jahren ans années años anos anni jaren"),
-    (LENGTH, 0.001, "mm millimetre millimetres millimeter millimeters"),
-    (LENGTH, 0.01, "cm centimetre centimetres centimeter centimeters zentimeter"),
-    (LENGTH, 1.0, "m metre metres meter meters metern mètre mètres metros metri"),
+/// Units of one word by what they measure, each with what one of it is in the least.
+const UNITS: &[(Quantity, f64, &str)] = &[
+    (Power, 1.0, "w wp watt watts"),
+    (Power, 1e3, "kw kwp kilowatt kilowatts"),
+    (Power, 1e6, "mw mwp megawatt megawatts"),
+    (Power, 1e9, "gw gwp gigawatt gigawatts"),
+    (Energy, 1.0, "wh"),
+    (Energy, 1e3, "kwh kilowattstunde kilowattstunden kilowattheure kilowattheures"),
+    (Energy, 1e6, "mwh megawattstunde megawattstunden mégawattheure mégawattheures"),
+    (Energy, 1e9, "gwh gigawattstunde gigawattstunden"),
+    (Area, 1.0, "m2 m² sqm qm quadratmeter quadratmetern"),
+    (Area, 1e4, "ha hectare hectares hektar hectárea hectáreas"),
+    (Area, 1e6, "km2 km² sqkm quadratkilometer quadratkilometern"),
+    (Area, 4_046.856, "acre acres"),
+    (Area, 0.092_903_04, "sqft ft2 ft²"),
+    (Area, 2_589_988.11, "mi2 mi² sqmi"),
+    (Mass, 0.001, "mg milligram milligrams"),
+    (Mass, 1.0, "g gram grams gramm gramme grammes gramos"),
+    (Mass, 1e3, "kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes kilogramos"),
+    (Mass, 1e6, "t ton tons tonne tonnes tonnen tonelada toneladas tonnellata tonnellate"),
+    (Mass, 453.592_37, "lb lbs pound pounds"),
+    (Mass, 28.349_523, "oz ounce ounces"),
+    (Volume, 0.001, "ml millilitre millilitres milliliter milliliters"),
+    (Volume, 0.01, "cl"),
+    (Volume, 1.0, "l litre litres liter liters litern litros litri"),
+    (Volume, 100.0, "hl hectolitre hectolitres hektoliter"),
+    (Volume, 1_000.0, "m3 m³ kubikmeter kubikmetern"),
+    (Volume, 3.785_411_784, "gallon gallons"),
+    (Time, 0.001, "ms millisecond milliseconds"),
+    (Time, 1.0, "s sec secs second seconds sekunden segundos secondes secondi"),
+    (Time, 60.0, "min mins minute minutes minuten minutos minuti"),
+    (Time, 3_600.0, "h hr hrs hour hours stunde stunden heure heures hora horas uur uren ore"),
+    (Time, 86_400.0, "day days tag tage tagen jour jours día días dia dias giorni dagen"),
+    (Time, 604_800.0, "week weeks woche wochen semaine semaines semana semanas settimane weken"),
+    (Time, 1_209_600.0, "fortnight fortnights"),
+    (Calendar, 1.0, "months monate monaten mois meses mesi maanden"),
+    (Calendar, 12.0, "years jahre jahren ans années años anos anni jaren"),
+    (Length, 0.001, "mm millimetre millimetres millimeter millimeters"),
+    (Length, 0.01, "cm centimetre centimetres centimeter centimeters zentimeter"),
+    (Length, 1.0, "m metre metres meter meters metern mètre mètres metros metri"),
     (
-        LENGTH,
+        Length,
         1_000.0,
         "km kilometre kilometres kilometer kilometers kilometern kilomètres kilómetros quilômetros chilometri",
     ),
-    (LENGTH, 0.0254, "inch inches"),
-    (LENGTH, 0.3048, "ft foot feet"),
-    (LENGTH, 0.9144, "yd yard yards"),
-    (LENGTH, 1_609.344, "mi mile miles meilen"),
-    (SPEED, 1.0 / 3.6, "kmh kph"),
-    (SPEED, 0.447_04, "mph"),
-    (SPEED, 0.514_444, "knot knots kn"),
-    (BYTES, 1.0, "byte bytes"),
-    (BYTES, 1e3, "kb kilobyte kilobytes"),
-    (BYTES, 1e6, "mb megabyte megabytes"),
-    (BYTES, 1e9, "gb gigabyte gigabytes"),
-    (BYTES, 1e12, "tb terabyte terabytes"),
-    (BYTES, 1_024.0, "kib"),
-    (BYTES, 1_048_576.0, "mib"),
-    (BYTES, 1_073_741_824.0, "gib"),
-    (BYTES, 1_099_511_627_776.0, "tib"),
+    (Length, 0.0254, "inch inches"),
+    (Length, 0.3048, "ft foot feet"),
+    (Length, 0.9144, "yd yard yards"),
+    (Length, 1_609.344, "mi mile miles meilen"),
+    (Speed, 1.0 / 3.6, "kmh kph"),
+    (Speed, 0.447_04, "mph"),
+    (Speed, 0.514_444, "knot knots kn"),
+    (Bytes, 1.0, "byte bytes"),
+    (Bytes, 1e3, "kb kilobyte kilobytes"),
+    (Bytes, 1e6, "mb megabyte megabytes"),
+    (Bytes, 1e9, "gb gigabyte gigabytes"),
+    (Bytes, 1e12, "tb terabyte terabytes"),
+    (Bytes, 1_024.0, "kib"),
+    (Bytes, 1_048_576.0, "mib"),
+    (Bytes, 1_073_741_824.0, "gib"),
+    (Bytes, 1_099_511_627_776.0, "tib"),
 ];
 /// Units of several words, by which they begin; the longer ones come before those that they begin with.
-const PHRASES: &[(char, f64, &str)] = &[
-    (SPEED, 1.0 / 3.6, "km/h|km per hour|kilometres per hour|kilometers per hour|stundenkilometer"),
-    (SPEED, 0.447_04, "miles per hour|mi/h"),
-    (SPEED, 1.0, "m/s|metres per second|meters per second"),
-    (ENERGY, 1.0, "watt-hour|watt hour"),
-    (ENERGY, 1e3, "kilowatt-hour|kilowatt hour|kilovatios hora|kilovatios-hora"),
-    (ENERGY, 1e6, "megawatt-hour|megawatt hour"),
-    (ENERGY, 1e9, "gigawatt-hour|gigawatt hour"),
-    (AREA, 0.092_903_04, "sq ft|sq. ft|square feet|square foot"),
-    (AREA, 2_589_988.11, "sq mi|sq. mi|square mile"),
-    (AREA, 1e6, "sq km|sq. km|square kilomet|kilomètres carrés|kilómetros cuadrados|vierkante kilometer"),
-    (AREA, 1.0, "sq m|sq. m|square met|mètres carrés|metros cuadrados|metros quadrados|metri quadr|vierkante meter"),
-    (VOLUME, 1_000.0, "cubic met|metros cúbicos|mètres cubes|metri cubi|kubieke meter"),
+const PHRASES: &[(Quantity, f64, &str)] = &[
+    (Speed, 1.0 / 3.6, "km/h|km per hour|kilometres per hour|kilometers per hour|stundenkilometer"),
+    (Speed, 0.447_04, "miles per hour|mi/h"),
+    (Speed, 1.0, "m/s|metres per second|meters per second"),
+    (Energy, 1.0, "watt-hour|watt hour"),
+    (Energy, 1e3, "kilowatt-hour|kilowatt hour|kilovatios hora|kilovatios-hora"),
+    (Energy, 1e6, "megawatt-hour|megawatt hour"),
+    (Energy, 1e9, "gigawatt-hour|gigawatt hour"),
+    (Area, 0.092_903_04, "sq ft|sq. ft|square feet|square foot"),
+    (Area, 2_589_988.11, "sq mi|sq. mi|square mile"),
+    (Area, 1e6, "sq km|sq. km|square kilomet|kilomètres carrés|kilómetros cuadrados|vierkante kilometer"),
+    (Area, 1.0, "sq m|sq. m|square met|mètres carrés|metros cuadrados|metros quadrados|metri quadr|vierkante meter"),
+    (Volume, 1_000.0, "cubic met|metros cúbicos|mètres cubes|metri cubi|kubieke meter"),
 ];
 /// Words and marks between a number and its scale of temperature.
 const DEGREES: [&str; 12] =
@@ -130,13 +136,13 @@ const MONEYS: [&str; 12] =
     ["euro", "euros", "eur", "dollar", "dollars", "usd", "gbp", "chf", "francs", "franken", "dólares", "yen"];
 
 impl MeasureUnit {
-    const fn of(dimension: char, size: f64) -> Self {
-        Self { dimension, size, zero: 0.0 }
+    const fn of(quantity: Quantity, size: f64) -> Self {
+        Self { quantity, size, zero: 0.0 }
     }
 
     /// Whether both measure the same.
     pub(super) fn is_of_kind(self, other: Self) -> bool {
-        self.dimension == other.dimension
+        self.quantity == other.quantity
     }
 
     /// Whether it is a hundredth of a currency.
@@ -255,8 +261,8 @@ pub(super) fn unit_behind(token: &TextToken, clause: &str) -> Option<MeasureUnit
         return Some(scale);
     }
     let is_phrase = |phrases: &&str| phrases.split('|').any(|phrase| behind.starts_with(phrase));
-    if let Some((dimension, size, _)) = PHRASES.iter().find(|(_, _, phrases)| is_phrase(phrases)) {
-        return Some(MeasureUnit::of(*dimension, *size));
+    if let Some((quantity, size, _)) = PHRASES.iter().find(|(_, _, phrases)| is_phrase(phrases)) {
+        return Some(MeasureUnit::of(*quantity, *size));
     }
     unit_called(behind.split(|c: char| !c.is_alphanumeric()).next()?)
 }
@@ -300,6 +306,6 @@ fn unit_called(word: &str) -> Option<MeasureUnit> {
         return None;
     }
     let is_called = |names: &&str| names.split(' ').any(|name| name == word);
-    let (dimension, size, _) = UNITS.iter().find(|(_, _, names)| is_called(names))?;
-    Some(MeasureUnit::of(*dimension, *size))
+    let (quantity, size, _) = UNITS.iter().find(|(_, _, names)| is_called(names))?;
+    Some(MeasureUnit::of(*quantity, *size))
 }
