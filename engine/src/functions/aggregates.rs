@@ -17,6 +17,7 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use super::definition::{invalid, unfit};
+use super::one_nan::plain_nan;
 use crate::type_names::sql_name;
 
 /// Returns the functions of this file.
@@ -336,8 +337,7 @@ impl Accumulator for ProductSoFar {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        // There is one NaN, without a sign.
-        Ok(ScalarValue::Float64(self.0.map(|product| if product.is_nan() { f64::NAN } else { product })))
+        Ok(ScalarValue::Float64(self.0.map(plain_nan)))
     }
 
     fn size(&self) -> usize {

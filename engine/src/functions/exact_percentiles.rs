@@ -13,6 +13,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator};
 
 use super::definition::unfit;
+use super::one_nan::plain_nan;
 use super::wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 
 /// Returns the aggregate as it is called here.
@@ -219,9 +220,7 @@ fn percentile<N: ArrowNativeTypeOp>(values: &mut [N], fraction: f64, between: fn
 
 /// As DuckDB computes it. Two infinities have nothing between them.
 fn weighted(lower: f64, upper: f64, weight: f64) -> f64 {
-    let between = if lower == upper { lower } else { lower * (1.0 - weight) + upper * weight };
-    // There is one NaN, without a sign.
-    if between.is_nan() { f64::NAN } else { between }
+    plain_nan(if lower == upper { lower } else { lower * (1.0 - weight) + upper * weight })
 }
 
 fn weighted_singles(lower: f32, upper: f32, weight: f64) -> f32 {

@@ -35,11 +35,15 @@ pub(crate) fn with_one_nan(values: &ArrayRef) -> Option<ArrayRef> {
             let numbers = values.as_primitive::<Float64Type>();
             let is_other = |number: &f64| number.is_nan() & (number.to_bits() != f64::NAN.to_bits());
             let has_other = numbers.values().iter().fold(false, |found, number| found | is_other(number));
-            let plain = |number: f64| if number.is_nan() { f64::NAN } else { number };
-            has_other.then(|| Arc::new(numbers.unary::<_, Float64Type>(plain)) as ArrayRef)
+            has_other.then(|| Arc::new(numbers.unary::<_, Float64Type>(plain_nan)) as ArrayRef)
         }
         _ => None,
     }
+}
+
+/// Returns a number; of any NaN the one that there is, without a sign.
+pub(super) fn plain_nan(number: f64) -> f64 {
+    if number.is_nan() { f64::NAN } else { number }
 }
 
 /// Whether values of a type are doubles, or lists, structures or maps with doubles in them.
@@ -63,7 +67,7 @@ pub(super) fn with_plain_doubles(values: &ArrayRef) -> Result<ArrayRef, ArrowErr
             Arc::new(values.as_primitive::<Float32Type>().unary::<_, Float32Type>(plain))
         }
         DataType::Float64 => {
-            let plain = |number: f64| if number.is_nan() { f64::NAN } else { number + 0.0 };
+            let plain = |number: f64| plain_nan(number + 0.0);
             Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(plain))
         }
         nested if holds_doubles(nested) => {

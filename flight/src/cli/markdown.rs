@@ -124,8 +124,9 @@ impl MarkdownLines {
                 is_in_word = false;
                 continue;
             }
-            let shown = escaped_character(rest).unwrap_or(char);
-            let taken = if escaped_character(rest).is_some() { 1 + shown.len_utf8() } else { char.len_utf8() };
+            let escaped = escaped_character(rest);
+            let shown = escaped.unwrap_or(char);
+            let taken = usize::from(escaped.is_some()) + shown.len_utf8();
             out.push_str(&visible(shown.encode_utf8(&mut [0; 4])));
             is_in_word = shown.is_alphanumeric() || shown == '_';
             rest = rest.get(taken..).unwrap_or_default();
