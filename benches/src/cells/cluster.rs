@@ -1,6 +1,6 @@
 //! TPC-H on a coordinator and its workers against one node, over Flight SQL: servers of their own processes on this machine, each
 //! with two threads a query, on the same external Parquet files. Every query runs in turn on each of them, and its rows are
-//! compared every time.
+//! compared every time. Apache Ballista is measured beside DataFusion alone, in the same way, where `QUERENT_BENCH_PEERS` names it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,6 +24,7 @@ use crate::Failure;
 use crate::harness::{Figure, Peer, cache_folder};
 
 const ROUNDS: usize = 5;
+const THREADS: &str = "2";
 const KEY: &str = "a secret of the benchmark's cluster";
 /// How long a server may take to start and to make its tables.
 const START: Duration = Duration::from_secs(120);
@@ -120,7 +121,7 @@ async fn serve_at(folder: &Path, addr: SocketAddr) -> Result<serde_json::Value, 
 pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let folder = tempfile::tempdir_in(cache_folder()?)?;
     let folder = folder.path();
-    let threads = ("query.threads", "2");
+    let threads = ("query.threads", THREADS);
     let of_worker = [threads, ("cluster.role", "worker"), ("cluster.key", KEY)];
     let workers = [
         BenchServer::start(folder, "worker-1", &of_worker).await?,
@@ -161,7 +162,45 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         }
     }
     bar.finish_and_clear();
-    figures(&queries, clients).await
+    let mut figures = figures(&queries, clients).await?;
+    if suites::named_peers().any(|name| name == suites::BALLISTA) {
+        figures.extend(of_ballista().await?);
+    }
+    Ok(figures)
+}
+
+/// Milliseconds of each query, a list a round, of Ballista and of DataFusion alone.
+#[derive(Deserialize)]
+struct BallistaRounds {
+    queries: Vec<String>,
+    datafusion: Vec<Vec<f64>>,
+    ballista: Vec<Vec<f64>>,
+}
+
+async fn of_ballista() -> Result<Vec<Figure>, Failure> {
+    // Its own interpreter where the machine's C library is older than its wheels want.
+    let python = std::env::var("QUERENT_BALLISTA_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster_ballista.py"))
+        .arg(suites::queries_folder(&suites::TPCH))
+        .arg(suites::data_of(&suites::TPCH).await?)
+        .args([&ROUNDS.to_string(), THREADS])
+        .stderr(Stdio::inherit())
+        .output()
+        .await?;
+    if !output.status.success() {
+        return Err(format!("ballista failed: {}", output.status).into());
+    }
+    let measured: BallistaRounds = serde_json::from_slice(&output.stdout)?;
+    let (ours, alone) = (suites::medians(&measured.ballista[1..]), suites::medians(&measured.datafusion[1..]));
+    let peer = |value| Peer { name: "DataFusion alone".to_owned(), value };
+    let total = |times: &[f64]| times.iter().sum::<f64>();
+    let label = "TPC-H on Ballista's scheduler and two executors, with the same rows".to_owned();
+    let mut figures = vec![Figure::against(label, total(&ours), "ms", peer(total(&alone)), None)];
+    for (query, (ours, alone)) in measured.queries.iter().zip(ours.iter().zip(&alone)) {
+        figures.push(Figure::against(format!("{query} on Ballista"), *ours, "ms", peer(*alone), None));
+    }
+    Ok(figures)
 }
 
 async fn figures(queries: &[(String, String)], clients: Vec<MeasuredServer>) -> Result<Vec<Figure>, Failure> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+pub(super) use self::peers::{BALLISTA, named_peers};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
@@ -279,7 +280,7 @@ fn number(variable: &str, usual: u64) -> Result<u64, Failure> {
 }
 
 /// Returns the folder of a suite's files, which are generated where they are not there yet.
-async fn data_of(suite: &Suite) -> Result<PathBuf, Failure> {
+pub(super) async fn data_of(suite: &Suite) -> Result<PathBuf, Failure> {
     let (scale, rows) = (scale_of(suite)?, number("QUERENT_BENCH_ROWS", 10_000_000)?);
     let name = match suite.name {
         "tpch" => format!("tpch-sf{scale}"),
@@ -308,7 +309,7 @@ async fn data_of(suite: &Suite) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn queries_folder(suite: &Suite) -> PathBuf {
+pub(super) fn queries_folder(suite: &Suite) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("queries").join(suite.name)
 }
 

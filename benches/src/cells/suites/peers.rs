@@ -11,6 +11,14 @@ use crate::Failure;
 use crate::harness::{Figure, Peer, cache_folder, median};
 
 const KNOWN: [&str; 3] = ["polars", "chdb", "datafusion"];
+/// The peer of a cluster, which no suite measures.
+pub(crate) const BALLISTA: &str = "ballista";
+
+/// The engines that `QUERENT_BENCH_PEERS` names.
+pub(crate) fn named_peers() -> impl Iterator<Item = String> {
+    let named = std::env::var("QUERENT_BENCH_PEERS").unwrap_or_default();
+    named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect::<Vec<_>>().into_iter()
+}
 
 /// Measures the named engines one after the other: `ours` are the milliseconds of each query over external files, `expected`
 /// DuckDB's rows.
@@ -20,13 +28,13 @@ pub(super) async fn figures(
     expected: &[SuiteRows],
     folder: &Path,
 ) -> Result<Vec<Figure>, Failure> {
-    let named = std::env::var("QUERENT_BENCH_PEERS").unwrap_or_default();
     let mut figures = Vec::new();
-    for name in named.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        if !KNOWN.contains(&name) {
-            return Err(format!("QUERENT_BENCH_PEERS has `{name}`; it takes some of {}", KNOWN.join(",")).into());
+    for name in named_peers().filter(|name| name != BALLISTA) {
+        if !KNOWN.contains(&name.as_str()) {
+            let known = KNOWN.join(",");
+            return Err(format!("QUERENT_BENCH_PEERS has `{name}`; it takes some of {known},{BALLISTA}").into());
         }
-        let (times, rows) = measure(suite, name, folder).await?;
+        let (times, rows) = measure(suite, &name, folder).await?;
         let (mut total, mut theirs, mut equal) = (0.0, 0.0, 0);
         for (query, (rows, expected)) in rows.iter().zip(expected).enumerate() {
             let taken = times.iter().skip(1).filter_map(|round| round[query]).collect::<Vec<_>>();
@@ -36,7 +44,7 @@ pub(super) async fn figures(
             }
         }
         let label = format!("{}, external, {equal} of {} queries", suite.name, expected.len());
-        figures.push(Figure::against(label, total, "ms", Peer { name: name.to_owned(), value: theirs }, None));
+        figures.push(Figure::against(label, total, "ms", Peer { name, value: theirs }, None));
     }
     Ok(figures)
 }
