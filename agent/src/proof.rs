@@ -362,7 +362,7 @@ impl Prover {
                 };
                 of_sentence.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
                 let texts = comparisons::wrong_texts(result, sentence).into_iter();
-                for (start, end) in texts.chain(contradictions::contradicted(result, sentence)) {
+                for (start, end) in texts.chain(contradictions::contradicted(result, &self.results, sentence)) {
                     of_sentence.retain(|known| known.text != sentence[start..end]);
                     let (start, end) = (sentence_start + start, sentence_start + end);
                     of_sentence.push(link(text, start, end, ProofOrigin::Unproven));

@@ -467,7 +467,8 @@ fn counted(
     number: &WrittenNumber,
     unit: Option<MeasureUnit>,
 ) -> Option<(usize, ProofOrigin)> {
-    let units = unit.zip(unit_at(result, column));
+    // `Revenue_pounds` and `revenue_m` are no masses and lengths.
+    let units = unit.zip(unit_at(result, column)).filter(|(unit, of)| unit.is_of_kind(*of) || !unit.is_money());
     if units.is_some_and(|(unit, of_column)| !unit.is_of_kind(of_column)) {
         return None;
     }

@@ -16,8 +16,9 @@ const MAX_ROWS: usize = 500;
 /// Marks between a number and what is said of it.
 const MARKS: [char; 10] = ['$', '€', '£', '¥', '₹', '(', ':', ',', '*', ' '];
 
-/// Returns the numbers and dates of a sentence that contradict what it says of them.
-pub(super) fn contradicted(result: &ProofRows, sentence: &str) -> Vec<NamePlace> {
+/// Returns the numbers and dates of a sentence that contradict what it says of them, by the rows that it is about; `others` are those
+/// of all queries, which may hold a day together with its number.
+pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &str) -> Vec<NamePlace> {
     let tokens = tokens_in(sentence);
     let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
     let mut found: Vec<NamePlace> = wrong_change(sentence, &tokens).into_iter().collect();
@@ -25,7 +26,7 @@ pub(super) fn contradicted(result: &ProofRows, sentence: &str) -> Vec<NamePlace>
     if is_whole {
         found.extend(wrong_superlative(result, sentence, &tokens));
         found.extend(wrong_first_or_last(result, sentence, &tokens));
-        found.extend(wrong_day(result, sentence, &tokens));
+        found.extend(wrong_day(result, others, sentence, &tokens));
     }
     found
 }
@@ -209,7 +210,7 @@ fn wrong_first_or_last(result: &ProofRows, sentence: &str, tokens: &[TextToken])
 }
 
 /// Finds the day of `the biggest crowd, 31,250, came on 23 August`, where the rows that have the number are of other days.
-fn wrong_day(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -> Vec<NamePlace> {
+fn wrong_day(result: &ProofRows, others: &[ProofRows], sentence: &str, tokens: &[TextToken]) -> Vec<NamePlace> {
     /// Words by which a day and a number may be of two rows.
     const OTHERWISE: [&str; 21] = [
         "than", "before", "after", "since", "until", "till", "from", "to", "between", "not", "but", "and", "by",
@@ -217,9 +218,13 @@ fn wrong_day(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -> Vec<Na
     ];
     /// A smaller number is met by chance.
     const LEAST: f64 = 10.0;
-    let rows_with = |token: &TextToken| -> Vec<usize> {
-        let cells = result.cells().filter(|(_, column, value)| token.equals(value, result.share_scale(*column)));
+    let rows_with = |of: &ProofRows, token: &TextToken| -> Vec<usize> {
+        let cells = of.cells().filter(|(_, column, value)| token.equals(value, of.share_scale(*column)));
         cells.map(|(row, _, _)| row).collect()
+    };
+    let are_together = |of: &ProofRows, day: &TextToken, said: &TextToken| {
+        let of_number = rows_with(of, said);
+        !of_number.is_empty() && rows_with(of, day).iter().any(|row| of_number.contains(row))
     };
     let mut wrong = Vec::new();
     let mut from = 0;
@@ -236,9 +241,9 @@ fn wrong_day(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -> Vec<Na
         if number(said).is_none_or(|value| value < LEAST) || says(segment, &OTHERWISE) || segment.contains("n't") {
             continue;
         }
-        let (of_day, of_number) = (rows_with(day), rows_with(said));
-        let are_apart = !of_day.iter().any(|row| of_number.contains(row));
-        if !of_day.is_empty() && !of_number.is_empty() && are_apart {
+        let is_known = |token| !rows_with(result, token).is_empty();
+        if is_known(day) && is_known(said) && ![result].into_iter().chain(others).any(|of| are_together(of, day, said))
+        {
             wrong.push((day.start, day.end));
         }
     }

@@ -136,7 +136,7 @@ const OTHERWISE: [&str; 57] = [
     "tra",
 ];
 /// Words that end as a superlative does, and are none.
-const NO_SUPERLATIVES: [&str; 22] = [
+const NO_SUPERLATIVES: [&str; 32] = [
     "interest",
     "request",
     "forest",
@@ -159,6 +159,16 @@ const NO_SUPERLATIVES: [&str; 22] = [
     "digest",
     "tempest",
     "latest",
+    "ingest",
+    "unrest",
+    "bequest",
+    "inquest",
+    "backtest",
+    "retest",
+    "pretest",
+    "headrest",
+    "armrest",
+    "behest",
 ];
 
 /// Returns what a clause calls extreme in other languages, or by an English superlative behind `the`, `is` or `are`.
@@ -187,7 +197,7 @@ pub(super) fn foreign_extreme(clause: &str) -> Option<Extreme> {
     found.dedup();
     match found.as_slice() {
         [only] => Some(*only),
-        [] => english(&lower),
+        [] => english(clause),
         _ => None,
     }
 }
@@ -234,15 +244,15 @@ fn is_part(next: &str) -> bool {
     ["parte", "que", "do", "di", "che"].contains(&next)
 }
 
-/// Finds `the dearest` and `are happiest`: nobody knows which end of a column that is.
-fn english(lower: &str) -> Option<Extreme> {
+/// Finds `the dearest` and `are happiest`: nobody knows which end of a column that is. `It is Budapest` names a town.
+fn english(text: &str) -> Option<Extreme> {
     const SHORTEST: usize = 6;
     let is_superlative = |(at, word): (usize, &str)| {
-        let is_word = word.len() >= SHORTEST && word.ends_with("est") && word.chars().all(char::is_alphabetic);
-        let before = last_words(&lower[..at], 1);
+        let is_word = word.len() >= SHORTEST && word.ends_with("est") && word.chars().all(char::is_lowercase);
+        let before = last_words(&text[..at], 1);
         is_word && !NO_SUPERLATIVES.contains(&word) && ["the", "is", "are", "was", "were"].contains(&before.as_str())
     };
-    let mut words = lower.split(|c: char| !c.is_alphanumeric()).map(|word| (place_in(lower, word), word));
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).map(|word| (place_in(text, word), word));
     words.any(is_superlative).then_some(Extreme::Either)
 }
 
@@ -274,6 +284,7 @@ mod tests {
             ("La pizza più cara è la Diavola", Some(Greatest)),
             ("the dearest is Faro", Some(Either)),
             ("the harvest of Faro", None),
+            ("In Hungary it is Budapest with 42 visitors", None),
         ] {
             assert_eq!(foreign_extreme(text), expected, "{text}");
         }

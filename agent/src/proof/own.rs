@@ -267,6 +267,20 @@ impl Prover {
         if !(between.contains(['(', '=', '/', '≈']) || tokens::says(between, &OR)) {
             return None;
         }
+        let factor = other.factor_to(unit);
+        let allowed = number.tolerance + said.tolerance * factor;
+        let is_so = |value: f64| (value - number.value).abs() <= allowed;
+        let value = other.convert(said.value, unit);
+        let (expression, value) = if is_so(value) {
+            (other.conversion(said.value, unit), value)
+        } else {
+            // A difference of temperatures has no zero.
+            let is_difference = !other.shares_zero(unit) && AnnouncedOperation::in_text(place.sentence).difference;
+            if !is_difference || !is_so(said.value * factor) {
+                return None;
+            }
+            (format!("1.0e0 * {:?} * {factor:?}", said.value), said.value * factor)
+        };
         let cells = match self.own_origin_as_written(before, TokenPlace { clause: place.sentence, offset: 0, ..place })
         {
             ProofOrigin::Cell { cell, .. } => vec![cell],
@@ -274,21 +288,7 @@ impl Prover {
             ProofOrigin::RowCount { .. } | ProofOrigin::Question | ProofOrigin::Query { .. } => Vec::new(),
             ProofOrigin::Conversation | ProofOrigin::Unproven => return None,
         };
-        let factor = other.factor_to(unit);
-        let allowed = number.tolerance + said.tolerance * factor;
-        let is_so = |value: f64| (value - number.value).abs() <= allowed;
-        let value = other.convert(said.value, unit);
-        if is_so(value) {
-            let expression = other.conversion(said.value, unit);
-            return Some(ProofOrigin::Expression { expression, value, cells });
-        }
-        // A difference of temperatures has no zero.
-        let is_difference = !other.shares_zero(unit) && AnnouncedOperation::in_text(place.sentence).difference;
-        (is_difference && is_so(said.value * factor)).then(|| ProofOrigin::Expression {
-            expression: format!("1.0e0 * {:?} * {factor:?}", said.value),
-            value: said.value * factor,
-            cells,
-        })
+        Some(ProofOrigin::Expression { expression, value, cells })
     }
 
     /// Returns what proves one of the two numbers of `between 40 and 50`.

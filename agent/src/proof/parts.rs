@@ -121,10 +121,11 @@ pub(super) fn half_of_unit(text: &str, start: usize, end: usize) -> Option<(Writ
         (false, true) => rest.strip_prefix(' ')?,
         (false, false) => return None,
     };
-    let unit = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    let word = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let unit = word.to_lowercase();
     let (times, length) = match (scale_of(&unit), unit.as_str()) {
-        (Some(scale), _) => (scale, unit.len()),
-        (None, "dozen") => (12.0, unit.len()),
+        (Some(scale), _) => (scale, word.len()),
+        (None, "dozen") => (12.0, word.len()),
         (None, unit) if MEASURED.contains(&unit) => (1.0, 0),
         (None, unit) if is_half && unit.len() > 1 && is_unit_called(unit) => (1.0, 0),
         (None, _) => return None,

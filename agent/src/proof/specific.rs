@@ -84,6 +84,47 @@ fn pairs<'t>(terms: impl Iterator<Item = &'t Term> + Clone) -> impl Iterator<Ite
     })
 }
 
+/// Returns what a percentage makes of a value in a sentence: less of it where it says less, more where it says more.
+fn factors_of_percents(sentence: &str) -> fn(f64) -> Vec<f64> {
+    const LESS: [&str; 15] = [
+        "less",
+        "off",
+        "discount",
+        "cheaper",
+        "lower",
+        "fewer",
+        "cut",
+        "reduced",
+        "reduction",
+        "decrease",
+        "weniger",
+        "moins",
+        "menos",
+        "meno",
+        "minder",
+    ];
+    const MORE: [&str; 13] = [
+        "more",
+        "raise",
+        "raised",
+        "higher",
+        "increase",
+        "increased",
+        "extra",
+        "markup",
+        "mehr",
+        "plus",
+        "más",
+        "mais",
+        "meer",
+    ];
+    match (says(sentence, &LESS), says(sentence, &MORE)) {
+        (true, false) => |rate| vec![rate, 1.0 - rate],
+        (false, true) => |rate| vec![rate, 1.0 + rate],
+        _ => |rate| vec![rate, 1.0 + rate, 1.0 - rate],
+    }
+}
+
 /// The candidates for a number.
 struct Candidates<'a> {
     result: &'a ProofRows,
@@ -96,6 +137,8 @@ struct Candidates<'a> {
     parts_of_year: Option<f64>,
     /// Percentages that the question or the sentence says.
     percents: &'a [f64],
+    /// What a percentage may make of a value, by its rate.
+    factors: fn(f64) -> Vec<f64>,
     /// Whether nothing else than what they give may be meant.
     are_percents_only: bool,
     /// Those of its magnitude, and how many there may be for it to be proven.
@@ -126,6 +169,7 @@ impl<'a> Candidates<'a> {
             says_year,
             parts_of_year: None,
             percents,
+            factors: factors_of_percents(place.sentence),
             are_percents_only,
             near: 0,
             most,
@@ -182,7 +226,7 @@ impl<'a> Candidates<'a> {
         let percents = self.percents;
         for rate in percents.iter().map(|percent| percent / 100.0) {
             for part in column.cells.iter().chain(&column.sum).chain(total) {
-                for factor in [rate, 1.0 + rate, 1.0 - rate] {
+                for factor in (self.factors)(rate) {
                     self.consider(factor * part.value, || format!("1.0e0 * {factor:?} * {}", part.sql()), &[part]);
                 }
             }

@@ -145,6 +145,11 @@ impl MeasureUnit {
         self.quantity == other.quantity
     }
 
+    /// Whether it is a currency, or a part of one.
+    pub(super) fn is_money(self) -> bool {
+        self.quantity == Money
+    }
+
     /// Whether it is a hundredth of a currency.
     pub(super) fn is_coin(self) -> bool {
         self == CENT
@@ -207,9 +212,12 @@ pub(super) fn factor_to_unit(column: &str, token: &TextToken, clause: &str) -> O
     (unit.is_of_kind(of_column) && unit.zero == of_column.zero).then(|| of_column.factor_to(unit))
 }
 
-/// Returns the unit of a column of a result.
+/// Returns the unit of a column of a result. `Temp_min`, and `weight_min` beside `weight_max`, are minimums and no minutes.
 pub(super) fn unit_at(result: &ProofRows, column: usize) -> Option<MeasureUnit> {
-    unit_of_column(&result.columns.get(column)?.to_lowercase())
+    let name = result.columns.get(column)?.to_lowercase();
+    let has_maximum = |stem: &str| result.columns.iter().any(|other| other.to_lowercase() == format!("{stem}_max"));
+    let minimum_of = name.strip_suffix("_min").filter(|stem| stem.contains("temp") || has_maximum(stem));
+    unit_of_column(minimum_of.unwrap_or(&name))
 }
 
 /// Returns the unit by which a lowercase column is called.

@@ -23,6 +23,8 @@ pub(super) struct FrameWatch {
 pub(super) struct MarkedPiece {
     pub(super) thinking: String,
     pub(super) text: String,
+    /// Why the turn ends, where the frame says it.
+    pub(super) stop: Option<String>,
 }
 
 impl FrameWatch {
@@ -57,14 +59,21 @@ impl FrameWatch {
         let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
         match kind {
             RemoteKind::OpenAi => {
-                let delta = frame.pointer("/choices/0/delta").filter(|delta| delta["tool_calls"].is_null())?;
-                let thinking = format!("{}{}", text(delta, "reasoning_content"), text(delta, "reasoning"));
-                Some(MarkedPiece { thinking, text: text(delta, "content") })
+                let choice = frame.pointer("/choices/0")?;
+                let delta = choice.get("delta").filter(|delta| delta["tool_calls"].is_null())?;
+                // A server that sends both sends the same.
+                let thinking = Some(text(delta, "reasoning_content")).filter(|thinking| !thinking.is_empty());
+                let thinking = thinking.unwrap_or_else(|| text(delta, "reasoning"));
+                let stop = choice["finish_reason"].as_str().map(str::to_owned);
+                Some(MarkedPiece { thinking, text: text(delta, "content"), stop })
             }
             RemoteKind::Anthropic => {
                 let delta = &frame["delta"];
-                matches!(delta["type"].as_str(), Some("text_delta" | "thinking_delta"))
-                    .then(|| MarkedPiece { thinking: text(delta, "thinking"), text: text(delta, "text") })
+                matches!(delta["type"].as_str(), Some("text_delta" | "thinking_delta")).then(|| MarkedPiece {
+                    thinking: text(delta, "thinking"),
+                    text: text(delta, "text"),
+                    stop: None,
+                })
             }
             // Google's own servers cut no characters, and an end may stand beside a text.
             RemoteKind::Gemini => None,

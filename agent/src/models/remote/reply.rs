@@ -51,13 +51,18 @@ impl ReplyReader {
             let mut cut = CutText::default();
             let mut bytes = 0_usize;
             let mut has_said = false;
+            let mut cut_stop = None;
             let end = loop {
                 let event = match stream.next().await {
                     Some(Ok(event)) => event,
                     Some(Err(error)) => {
                         let mended = frames.mended(&error, kind).ok_or_else(|| translator.refusal(error));
-                        let MarkedPiece { thinking, text } = mended?;
+                        let MarkedPiece { thinking, text, stop } = mended?;
                         bytes = bytes.saturating_add(thinking.len() + text.len());
+                        if bytes > MAX_TURN_BYTES {
+                            Err(too_long(&translator))?;
+                        }
+                        cut_stop = stop.map(StopReason::from).or(cut_stop);
                         has_said |= !text.is_empty();
                         for event in [cut.think(thinking, true)].into_iter().chain(cut.say(text, true)).flatten() {
                             yield event;
@@ -68,7 +73,7 @@ impl ReplyReader {
                 };
                 bytes = bytes.saturating_add(size_of_piece(&event));
                 if bytes > MAX_TURN_BYTES {
-                    Err(translator.failed(format!("its reply is longer than {} MiB", MAX_TURN_BYTES >> 20)))?;
+                    Err(too_long(&translator))?;
                 }
                 match event {
                     ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
@@ -93,7 +98,7 @@ impl ReplyReader {
                 yield event;
             }
             let StreamEnd { captured_usage, captured_stop_reason, captured_content, .. } = end;
-            let reason = match captured_stop_reason {
+            let reason = match captured_stop_reason.or(cut_stop) {
                 Some(StopReason::MaxTokens(_)) => DoneReason::Length,
                 Some(StopReason::ContentFilter(_)) => DoneReason::Filtered,
                 Some(StopReason::Other(why)) if !has_said && calls.is_empty() => {
@@ -122,6 +127,10 @@ impl ReplyReader {
             yield ModelEvent::Done { usage, reason };
         }
     }
+}
+
+fn too_long(translator: &ErrorTranslator) -> ProviderRefusal {
+    translator.failed(format!("its reply is longer than {} MiB", MAX_TURN_BYTES >> 20))
 }
 
 fn broke_off(translator: &ErrorTranslator) -> ProviderRefusal {

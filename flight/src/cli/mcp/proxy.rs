@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
-use querent_agent::protocols::json::parse_json;
+use querent_agent::protocols::json::parse_exact_json;
 use reqwest::{Method, Response, StatusCode, header};
 use rmcp::transport::stdio_pipes;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ struct Calls {
 
 impl Calls {
     async fn begin(&mut self, server: &Arc<ProxiedServer>, line: &str) {
-        let message = match parse_json(line.as_bytes()) {
+        let message = match parse_exact_json(line.as_bytes()) {
             Ok(message) => message,
             Err(error) => {
                 return server.refuse(&Value::Null, PARSE_ERROR, &format!("the message is not JSON: {error}")).await;

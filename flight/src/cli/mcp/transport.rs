@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-use querent_agent::protocols::json::parse_json;
+use querent_agent::protocols::json::parse_exact_json;
 use rmcp::RoleServer;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::{StdioReader, StdioWriter, Transport, stdio_pipes};
@@ -97,7 +97,7 @@ pub(super) async fn read_messages(input: StdioInput, max_line: usize) -> Infalli
 fn message_of(line: &str) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
     let invalid =
         |id: &Value, message: &str| refusal(&ApiError::new(ErrorCode::InvalidRequest, message.to_owned()), id);
-    let sent = parse_json(line.trim_start_matches('\u{feff}').as_bytes())
+    let sent = parse_exact_json(line.trim_start_matches('\u{feff}').as_bytes())
         .map_err(|error| unreadable(format!("the message is not JSON: {error}")))?;
     if sent.is_array() {
         return Err(invalid(&Value::Null, "the message is a batch; send its messages one by one"));
