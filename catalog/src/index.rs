@@ -13,6 +13,7 @@ mod backfill;
 mod lance;
 mod maintain;
 mod published;
+mod publisher;
 mod rebuild;
 mod rerank;
 mod shared;
@@ -491,8 +492,13 @@ impl IndexPart {
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
         let limit = tail::MAX_ENTRIES;
         let kind = self.kind;
-        let objects = self.store()?.pending_texts(kind, 0, limit).await?;
-        self.state.write().tail.is_overflowing = objects.len() == limit;
+        let store = self.store()?;
+        // What is committed from here on sets it again.
+        self.state.write().tail.is_overflowing = false;
+        let objects = store.pending_texts(kind, 0, limit).await;
+        let is_full = objects.as_ref().map_or(true, |objects| objects.len() == limit);
+        self.state.write().tail.is_overflowing |= is_full;
+        let objects = objects?;
         let part = Arc::clone(self);
         off_runtime(move || part.insert_pending(objects)).await;
         Ok(())

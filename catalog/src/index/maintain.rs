@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::lance::{IndexRow, IndexWriter};
-use super::shared::{self, Publisher};
+use super::publisher::Publisher;
+use super::shared;
 use super::tail::{self, TailEntry, Unembedded};
 use super::{IndexPart, UpkeepTask, backfill, off_runtime, rebuild};
 use crate::error::Result;
@@ -152,7 +153,10 @@ pub(super) async fn drain_until_stopped(
             has_old_versions = !writer.remove_old_versions().await?;
         }
         if let Some(publisher) = publisher.as_deref_mut() {
-            publisher.look(&writer).await?;
+            tokio::select! {
+                looked = publisher.look(&writer) => looked?,
+                () = stop.cancelled() => {}
+            }
         }
         if has_written {
             continue;

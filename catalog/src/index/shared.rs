@@ -18,8 +18,9 @@ use uuid::Uuid;
 
 use super::lance::{Check, IndexWriter};
 use super::published::{self, PublishedFile, PublishedFiles, PublishedRow};
-use super::shelf::{IndexShelf, create_parent, files_below, link_or_copy};
-use super::{IndexPart, maintain, off_runtime, rebuild};
+use super::publisher::Publisher;
+use super::shelf::{IndexShelf, create_parent, link_or_copy};
+use super::{IndexPart, maintain, off_runtime, rebuild, tail};
 use crate::connection::StoreConnection;
 use crate::error::{CatalogError, Result};
 use crate::leases::{CatalogLeases, HeldLeases, LeaseTurn, LeasedWork, WorkLease};
@@ -30,19 +31,12 @@ use crate::store::{ObjectKind, index_position, index_reach};
 pub(super) const LOOKS_APART: Duration = Duration::from_secs(2);
 /// The longest time until a server asks again for the lease, which may be given back at any time.
 const ASKS_APART: Duration = Duration::from_secs(10);
-/// The least time between two versions, and how many times what publishing one takes.
-const VERSIONS_APART: Duration = Duration::from_secs(10);
-const PUBLISHING_SHARE: u32 = 20;
 /// A server that has no index, and for this time fails to take the one that was published, makes one of its own.
 const OWN_AFTER: Duration = Duration::from_secs(60);
 /// The same where none is published in this time; and how long it keeps to its own before it looks again.
-const OWN_FOR: Duration = Duration::from_secs(600);
-/// How long a file that no version names any more stays for those who are just copying it.
-const GRACE: Duration = Duration::from_secs(15 * 60);
+pub(super) const OWN_FOR: Duration = Duration::from_secs(600);
 /// What this server knows of the version that is in its folder.
-const TAKEN_FOLDER: &str = "shared";
-/// Where Lance names files by numbers, which a dataset that lost its last version in a power cut gives a second time.
-const NAMED_BY_NUMBER: &str = "_versions/";
+pub(super) const TAKEN_FOLDER: &str = "shared";
 
 /// What the index of a shared catalog needs of the others.
 #[derive(Debug)]
@@ -53,11 +47,11 @@ pub(crate) struct SharedIndex {
 
 /// A version, and where it is on this server's disk.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct TakenVersion {
+pub(super) struct TakenVersion {
     /// The key of its list.
-    list: String,
-    folder: String,
-    files: BTreeMap<String, PublishedFile>,
+    pub(super) list: String,
+    pub(super) folder: String,
+    pub(super) files: BTreeMap<String, PublishedFile>,
 }
 
 /// What a server that does not write the index knows.
@@ -71,6 +65,8 @@ struct Follower {
     passed_over: Option<String>,
     /// When the lease may be there to be had.
     asks_at: Option<Instant>,
+    /// Whether this server was the writer until now.
+    has_written: bool,
 }
 
 fn work(kind: ObjectKind) -> LeasedWork {
@@ -89,7 +85,11 @@ pub(super) async fn follow(part: Arc<IndexPart>, shared: Arc<SharedIndex>, stop:
     while !stop.is_cancelled() {
         // Boxed, as what it calls is: one future of all of them nests deeper than the compiler looks into.
         let outcome = Box::pin(take_turn(&part, &shared, &mut follower, &stop)).await;
-        if part.state.read().is_current {
+        let is_whole = {
+            let state = part.state.read();
+            state.is_current && !state.tail.is_overflowing
+        };
+        if is_whole || std::mem::take(&mut follower.has_written) {
             lacks_since = Instant::now();
         }
         let pause = match outcome {
@@ -126,13 +126,24 @@ async fn take_turn(
     stop: &CancellationToken,
 ) -> Result<()> {
     let epoch = part.store()?.index_epoch().await?;
-    if follower.epoch != Some(epoch) {
+    let is_damaged = part.state.read().is_damaged;
+    if is_damaged || follower.epoch != Some(epoch) {
         begin(part, follower, epoch).await?;
     }
     part.state.write().is_following = true;
+    let has_room = {
+        let state = part.state.read();
+        state.tail.is_overflowing && state.tail.len() < tail::MAX_ENTRIES
+    };
+    if has_room {
+        part.load_pending().await?;
+    }
     let kind = part.kind;
     let row = part.store()?.read(move |connection| published::row(connection, kind)).await?;
-    let taken = take_newest(part, shared, follower, epoch, &row).await;
+    let taken = tokio::select! {
+        taken = take_newest(part, shared, follower, epoch, &row) => taken,
+        () = stop.cancelled() => return Ok(()),
+    };
     if follower.asks_at.is_none_or(|at| Instant::now() >= at) {
         let store = part.store()?;
         let leases = CatalogLeases { store: &store, held: &shared.leases };
@@ -144,7 +155,7 @@ async fn take_turn(
                 if let Err(error) = taken {
                     warn!(%error, "the shared schema index cannot be read; this server goes on with its own");
                 }
-                *follower = Follower::default();
+                *follower = Follower { has_written: true, ..Follower::default() };
                 part.state.write().is_following = false;
                 let written = lease.run(Box::pin(write(part, shared, &lease, stop))).await;
                 lease.conclude(written).await?;
@@ -158,10 +169,9 @@ async fn take_turn(
 /// Begins with what is on this server's disk.
 async fn begin(part: &Arc<IndexPart>, follower: &mut Follower, epoch: i64) -> Result<()> {
     part.begin_epoch(epoch).await;
-    let lacks_rows = part.state.read().tail.is_overflowing;
-    if lacks_rows {
-        part.load_pending().await?;
-    }
+    // Work that was left with the lease may have taken rows out of the tail, or said that it moves them.
+    part.state.write().is_catching_up = false;
+    part.load_pending().await?;
     let opened = rebuild::open_recorded(part, epoch).await?.map(|writer| writer.recorded_state(true).folder);
     let taken = read_taken(part).await.filter(|taken| opened.as_ref() == Some(&taken.folder));
     *follower = Follower { epoch: Some(epoch), list: taken.map(|taken| taken.list), ..Follower::default() };
@@ -186,9 +196,12 @@ async fn take_newest(
             Ok(true) => follower.list = Some(list.clone()),
             Ok(false) => follower.passed_over = Some(list.clone()),
             Err(error) => {
-                let complained = list.clone();
-                let store = part.store()?;
-                store.write_rows(move |connection| published::complain(connection, kind, &complained)).await?;
+                // Whoever writes lays everything down anew for it: not for what is wrong on this server.
+                if is_incomplete(part, shared, list).await {
+                    let complained = list.clone();
+                    let store = part.store()?;
+                    store.write_rows(move |connection| published::complain(connection, kind, &complained)).await?;
+                }
                 return Err(error);
             }
         }
@@ -218,17 +231,48 @@ async fn newest_row(part: &IndexPart) -> Result<Option<i64>> {
     part.store()?.pending(move |local| index_position(local, kind)).await
 }
 
+/// Whether the shelf answers, and lacks a file of a list.
+async fn is_incomplete(part: &IndexPart, shared: &SharedIndex, list: &str) -> bool {
+    let Ok(keys) = shared.shelf.list().await else { return false };
+    let keys: BTreeSet<String> = keys.into_iter().collect();
+    if !keys.contains(list) {
+        return true;
+    }
+    let version = read_list(shared, &part.folder.join(TAKEN_FOLDER), list).await;
+    version.is_ok_and(|version| version.files.values().any(|file| !keys.contains(&file.key)))
+}
+
 /// Copies a version to this server's disk and searches it. Returns whether its rows count as indexed: one without `holds_all`, or of
 /// another model, only serves where there is nothing else. Errors: `index_error` where it cannot be read.
 async fn take(part: &Arc<IndexPart>, shared: &SharedIndex, epoch: i64, list: &str, holds_all: bool) -> Result<bool> {
+    let name = rebuild::new_folder_name(part.kind);
+    let taken = take_into(part, shared, epoch, list, holds_all, &name).await;
+    if taken.is_err() {
+        let kind = part.kind;
+        let recorded = part.store()?.pending(move |local| pending::index_state(local, kind)).await?;
+        if recorded.is_none_or(|state| state.folder != name) {
+            // What is left of it goes with the next version that is taken.
+            let _ = tokio::fs::remove_dir_all(part.folder.join(&name)).await;
+        }
+    }
+    taken
+}
+
+async fn take_into(
+    part: &Arc<IndexPart>,
+    shared: &SharedIndex,
+    epoch: i64,
+    list: &str,
+    holds_all: bool,
+    name: &str,
+) -> Result<bool> {
     let began = Instant::now();
     let scratch = part.folder.join(TAKEN_FOLDER);
     tokio::fs::create_dir_all(&scratch).await.map_err(|source| CatalogError::of_file(&scratch, source))?;
     let known = read_taken(part).await;
     let files = read_list(shared, &scratch, list).await?;
-    let name = rebuild::new_folder_name(part.kind);
-    let folder = part.folder.join(&name);
-    let state = files.state(name.clone());
+    let folder = part.folder.join(name);
+    let state = files.state(name.to_owned());
     let is_current = holds_all && rebuild::is_current(part, &state);
     if !is_current && part.state.read().view.is_some() {
         debug!(list, holds_all, "a version of the shared schema index is passed over");
@@ -254,8 +298,8 @@ async fn take(part: &Arc<IndexPart>, shared: &SharedIndex, epoch: i64, list: &st
             Ok(before)
         };
         before = part.store()?.write_index(epoch, record).await?;
-        write_taken(part, &TakenVersion { list: list.to_owned(), folder: name.clone(), files: files.files }).await?;
     }
+    write_taken(part, &TakenVersion { list: list.to_owned(), folder: name.to_owned(), files: files.files }).await?;
     let forgotten = {
         let mut state = part.state.write();
         let forgotten = if is_current {
@@ -272,8 +316,10 @@ async fn take(part: &Arc<IndexPart>, shared: &SharedIndex, epoch: i64, list: &st
         part.load_pending().await?;
     }
     // Searches that began before still read the one before.
-    let kept = [Some(name.as_str()), before.as_ref().map(|before| before.folder.as_str())];
-    rebuild::remove_folders_but(part, &kept).await?;
+    let kept = [Some(name), before.as_ref().map(|before| before.folder.as_str())];
+    if let Err(error) = rebuild::remove_folders_but(part, &kept).await {
+        debug!(%error, "folders of earlier versions of the schema index are left for later");
+    }
     part.note_change();
     let rows = writer.rows();
     debug!(list, rows, held, is_current, took = ?began.elapsed(), "took a version of the shared schema index");
@@ -315,12 +361,13 @@ fn is_plain(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
-async fn read_list(shared: &SharedIndex, scratch: &Path, key: &str) -> Result<PublishedFiles> {
+pub(super) async fn read_list(shared: &SharedIndex, scratch: &Path, key: &str) -> Result<PublishedFiles> {
     let file = scratch.join(format!("list-{}.json", Uuid::now_v7().simple()));
-    shared.shelf.get(key, &file).await?;
+    let got = shared.shelf.get(key, &file).await;
     let text = tokio::fs::read(&file).await;
-    // It has another name where it came from, or came from a store.
+    // It has another name where it came from, or came from a store; a part of one is of no use.
     let _ = tokio::fs::remove_file(&file).await;
+    got?;
     let text = text.map_err(|source| CatalogError::of_file(&file, source))?;
     serde_json::from_slice(&text).map_err(|error| CatalogError::Index(format!("the published list {key}: {error}")))
 }
@@ -330,12 +377,12 @@ fn taken_file(part: &IndexPart) -> PathBuf {
 }
 
 /// What is known of the version that was taken or published last; `None` where nothing is, and files are copied anew.
-async fn read_taken(part: &IndexPart) -> Option<TakenVersion> {
+pub(super) async fn read_taken(part: &IndexPart) -> Option<TakenVersion> {
     let text = tokio::fs::read(taken_file(part)).await.ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-async fn write_taken(part: &IndexPart, taken: &TakenVersion) -> Result<()> {
+pub(super) async fn write_taken(part: &IndexPart, taken: &TakenVersion) -> Result<()> {
     let file = taken_file(part);
     create_parent(&file).await?;
     let text = serde_json::to_vec(taken).map_err(|error| CatalogError::Internal(error.to_string()))?;
@@ -374,178 +421,5 @@ async fn keep_own(part: &Arc<IndexPart>, stop: &CancellationToken) {
     };
     if let (Err(error), ()) = tokio::join!(ended, end) {
         warn!(%error, "the schema index could not be written; nothing is lost");
-    }
-}
-
-/// Publishes versions of the index that the holder of the lease writes.
-pub(super) struct Publisher<'p> {
-    part: &'p IndexPart,
-    shared: &'p SharedIndex,
-    lease: &'p WorkLease,
-    /// The version that is published, as far as its files are in this server's folder.
-    published: Option<TakenVersion>,
-    /// Lance's number of it.
-    version: Option<u64>,
-    held: i64,
-    wanted: i64,
-    looked_at: Option<Instant>,
-    /// When the next version may be published.
-    next_at: Instant,
-    /// Files that no version names any more, and since when.
-    retired: Vec<(String, Instant)>,
-    is_failing: bool,
-}
-
-impl<'p> Publisher<'p> {
-    async fn new(part: &'p IndexPart, shared: &'p SharedIndex, lease: &'p WorkLease) -> Result<Self> {
-        let kind = part.kind;
-        let row = part.store()?.read(move |connection| published::row(connection, kind)).await?;
-        let taken = read_taken(part).await.filter(|taken| row.list.as_ref() == Some(&taken.list));
-        let mut publisher = Self {
-            part,
-            shared,
-            lease,
-            published: taken,
-            version: None,
-            held: row.held,
-            wanted: row.wanted,
-            looked_at: None,
-            next_at: Instant::now(),
-            retired: Vec::new(),
-            is_failing: false,
-        };
-        if let Err(error) = publisher.retire_unknown(row.list.as_deref()).await {
-            debug!(%error, "files of the shared schema index that nobody has are left");
-        }
-        Ok(publisher)
-    }
-
-    /// Whether a server waits for rows that are not published yet.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wanted > self.held
-    }
-
-    /// Looks what others want, and publishes what was written where it is time for it. Errors: those of a lease that another
-    /// server has; a shelf that is not reached is tried again later.
-    pub(super) async fn look(&mut self, writer: &IndexWriter) -> Result<()> {
-        if self.looked_at.is_some_and(|at| at.elapsed() < LOOKS_APART) {
-            return Ok(());
-        }
-        self.looked_at = Some(Instant::now());
-        self.remove_retired().await;
-        let kind = self.part.kind;
-        let row = self.part.store()?.read(move |connection| published::row(connection, kind)).await?;
-        self.wanted = row.wanted;
-        let is_lacking = row.unusable.is_some() && row.unusable == row.list;
-        if is_lacking {
-            self.published = None;
-        }
-        let is_new = self.version != Some(writer.version()) || is_lacking;
-        if !(is_new || self.is_wanted()) || Instant::now() < self.next_at {
-            return Ok(());
-        }
-        let began = Instant::now();
-        let outcome = self.publish(writer, is_new).await;
-        let took = began.elapsed();
-        self.next_at = Instant::now() + VERSIONS_APART.max(took * PUBLISHING_SHARE);
-        match outcome {
-            Ok(()) => self.is_failing = false,
-            Err(error) if error.code() == "conflict" => return Err(error),
-            Err(error) => {
-                if !std::mem::replace(&mut self.is_failing, true) {
-                    warn!(%error, "the schema index cannot be published; other servers search what they have");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn publish(&mut self, writer: &IndexWriter, is_new: bool) -> Result<()> {
-        let kind = self.part.kind;
-        if self.is_wanted() {
-            self.part.store()?.note_all_rows().await?;
-        }
-        let recorded =
-            move |local: &StoreConnection| Ok((pending::index_state(local, kind)?, published::own_held(local, kind)?));
-        let (state, held) = self.part.store()?.pending(recorded).await?;
-        let Some(state) = state.filter(|state| state.version == writer.version()) else { return Ok(()) };
-        if !is_new && held <= self.held {
-            return Ok(());
-        }
-        let folder = self.part.folder.join(&state.folder);
-        // Another dataset has other files of the same names.
-        let known = self.published.clone().filter(|taken| taken.folder == state.folder).unwrap_or_default().files;
-        let mut files = BTreeMap::new();
-        for (path, metadata) in files_below(&folder).await? {
-            let is_same = |file: &&PublishedFile| file.bytes == metadata.len() && !path.starts_with(NAMED_BY_NUMBER);
-            let file = match known.get(&path).filter(is_same) {
-                Some(file) => file.clone(),
-                None => {
-                    let key = format!("{}/{}", kind.as_str(), Uuid::now_v7().simple());
-                    self.shared.shelf.put(&key, &folder.join(&path)).await?;
-                    PublishedFile { key, bytes: metadata.len() }
-                }
-            };
-            files.insert(path, file);
-        }
-        let list = format!("{}/{}.json", kind.as_str(), Uuid::now_v7().simple());
-        let version = PublishedFiles::new(&state, held, files.clone());
-        let text = serde_json::to_vec(&version).map_err(|error| CatalogError::Internal(error.to_string()))?;
-        let scratch = self.part.folder.join(TAKEN_FOLDER).join(format!("list-{}.json", Uuid::now_v7().simple()));
-        create_parent(&scratch).await?;
-        tokio::fs::write(&scratch, text).await.map_err(|source| CatalogError::of_file(&scratch, source))?;
-        let put = self.shared.shelf.put(&list, &scratch).await;
-        // The shelf has it, or not.
-        let _ = tokio::fs::remove_file(&scratch).await;
-        put?;
-        let named = list.clone();
-        let (store, epoch) = (self.part.store()?, writer.epoch());
-        let member = store.member().unwrap_or_default().to_owned();
-        let record = move |shared: &StoreConnection| {
-            published::require_waited_for(shared, &member, epoch)?;
-            published::record(shared, kind, &named, held)
-        };
-        self.lease.write(&store, record).await?;
-        drop(store);
-        let before = self.published.take().unwrap_or_default();
-        let kept: BTreeSet<&str> = files.values().map(|file| file.key.as_str()).collect();
-        let gone = before.files.into_values().map(|file| file.key).filter(|key| !kept.contains(key.as_str()));
-        let now = Instant::now();
-        self.retired.extend(gone.chain([before.list]).filter(|key| !key.is_empty()).map(|key| (key, now)));
-        let taken = TakenVersion { list, folder: state.folder, files };
-        write_taken(self.part, &taken).await?;
-        debug!(list = taken.list, files = taken.files.len(), held, "published a version of the schema index");
-        (self.published, self.version, self.held) = (Some(taken), Some(state.version), held);
-        Ok(())
-    }
-
-    async fn remove_retired(&mut self) {
-        let retired = std::mem::take(&mut self.retired).into_iter();
-        let (old, young): (Vec<_>, Vec<_>) = retired.partition(|(_, since)| since.elapsed() >= GRACE);
-        self.retired = young;
-        for (key, since) in old {
-            if let Err(error) = self.shared.shelf.remove(&key).await {
-                debug!(%error, key, "a file of the shared schema index is left for later");
-                self.retired.push((key, since));
-            }
-        }
-    }
-
-    /// Finds the files that the version which holds does not name: those of versions before, and of servers that were killed.
-    async fn retire_unknown(&mut self, list: Option<&str>) -> Result<()> {
-        let scratch = self.part.folder.join(TAKEN_FOLDER);
-        tokio::fs::create_dir_all(&scratch).await.map_err(|source| CatalogError::of_file(&scratch, source))?;
-        let mut named: BTreeSet<String> = BTreeSet::new();
-        if let Some(list) = list {
-            let version = read_list(self.shared, &scratch, list).await?;
-            named.extend(version.files.into_values().map(|file| file.key));
-            named.insert(list.to_owned());
-        }
-        let prefix = format!("{}/", self.part.kind.as_str());
-        let now = Instant::now();
-        let unknown = self.shared.shelf.list().await?.into_iter();
-        let unknown = unknown.filter(|key| key.starts_with(&prefix) && !named.contains(key));
-        self.retired.extend(unknown.map(|key| (key, now)));
-        Ok(())
     }
 }
