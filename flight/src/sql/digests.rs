@@ -32,7 +32,9 @@ fn new_caller_digest(caller: &Principal) -> Bytes {
         DatabaseScope::All => String::from("*"),
         DatabaseScope::Only(databases) => databases.iter().map(|name| format!("{}:{name}", name.len())).collect(),
     };
-    digest_of(format!("{}\0{}\0{scope}", caller.role().as_str(), caller.subject()).as_bytes())
+    // Policies choose by these, and compare with them.
+    let known = serde_json::to_string(&(caller.identity(), caller.attributes())).unwrap_or_default();
+    digest_of(format!("{}\0{}\0{scope}\0{known}", caller.role().as_str(), caller.subject()).as_bytes())
 }
 
 /// Returns the first bytes of a digest.
