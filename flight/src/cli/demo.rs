@@ -68,7 +68,7 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     csv_dir: PathBuf,
     /// The data folder; tables that are there already are used as they are
-    #[arg(long, value_name = "DIR", default_value = "./querent-demo")]
+    #[arg(long, value_name = "DIR", value_parser = super::target::folder, default_value = "./querent-demo")]
     data: PathBuf,
     /// Address and port of the server; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]

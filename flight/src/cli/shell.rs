@@ -152,7 +152,15 @@ async fn piped(backend: &ShellBackend, state: &mut ShellState, commands: Vec<Str
         }
     };
     for text in texts {
-        if let ShellFlow::Leave = run::run_text(backend, state, &text).await? {
+        // Once a pager has run, the signal ends nothing by itself any more.
+        let flow = tokio::select! {
+            biased;
+            flow = run::run_text(backend, state, &text) => flow?,
+            signal = tokio::signal::ctrl_c() => {
+                return signal.map_err(CliError::from).and(Err(CliError::failed("cancelled")));
+            }
+        };
+        if let ShellFlow::Leave = flow {
             return Ok(());
         }
     }

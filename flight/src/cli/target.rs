@@ -1,6 +1,5 @@
 //! The target of a command: a running server, or a data folder in this process.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -112,8 +111,11 @@ impl ServerArgs {
 }
 
 /// Reads the name of a data folder. It is a setting, which is text: a name that is not UTF-8 would become another folder's.
-pub(super) fn folder(text: &str) -> Result<PathBuf, Infallible> {
-    Ok(PathBuf::from(text))
+pub(super) fn folder(text: &str) -> Result<PathBuf, &'static str> {
+    match text.is_empty() {
+        true => Err("the name of the folder is empty"),
+        false => Ok(PathBuf::from(text)),
+    }
 }
 
 fn parse(text: &str, token: Option<String>, tls: ClientTlsArgs) -> Result<ServerAddress, CliError> {

@@ -139,6 +139,9 @@ impl<'a> Binder<'a> {
             return Err(self.unknown_column(name, &input.columns).into());
         };
         check_key(column.kql_type, by.span)?;
+        let plain = plain_key(column.typed())?;
+        let (input, field) = self.with_field(input, "partition", plain.expr)?;
+        let column = Column { field, ..column };
         let values = self.values_of(&input, &column, span)?;
         let mut results = Vec::with_capacity(values.len());
         for value in values {

@@ -165,9 +165,13 @@ impl<'a> Semicolons<'a> {
     /// Goes past a quoted text. In SQL a quote is doubled, which is two texts side by side; in KQL a backslash stands
     /// before it, except in a verbatim text.
     fn skip_quoted(&mut self, quote: char, has_escapes: bool) {
-        let mut chars = self.rest().char_indices().skip(1);
+        let rest = self.rest();
+        // In `E'...'` of SQL a doubled quote is a part of the text, whose escapes go on.
+        let may_double = has_escapes && self.language == ShellLanguage::Sql;
+        let mut chars = rest.char_indices().skip(1);
         while let Some((index, char)) = chars.next() {
-            if has_escapes && char == '\\' {
+            let is_doubled = || may_double && rest.get(index + 1..).is_some_and(|after| after.starts_with(quote));
+            if (has_escapes && char == '\\') || (char == quote && is_doubled()) {
                 chars.next();
             } else if char == quote {
                 self.at += index + 1;
@@ -290,6 +294,7 @@ mod tests {
             ("-- first\nkql T | count; /* then */ select 1", vec![kql("T | count"), sql("select 1")]),
             ("kql T | take 1; select 1", vec![kql("T | take 1"), sql("select 1")]),
             ("select E'it\\'s;', e'\\\\'; 2", vec![sql("select E'it\\'s;', e'\\\\'"), sql("2")]),
+            ("select E'it''s \\'x'; 2", vec![sql("select E'it''s \\'x'"), sql("2")]),
             ("select 'c:\\'; select name'\\'; 3", vec![sql("select 'c:\\'"), sql("select name'\\'"), sql("3")]),
             ("\u{feff}-- saved by an editor\nselect 1; 2", vec![sql("select 1"), sql("2")]),
             (".5e1;", vec![sql(".5e1")]),
