@@ -18,7 +18,9 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::joins::{
+    HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
+};
 use datafusion::physical_plan::{ExecutionPlan, with_new_children_if_necessary};
 use datafusion_distributed::NetworkBoundaryExt;
 
@@ -82,6 +84,11 @@ impl Interrupt {
         if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             let filter = join.filter().map(|filter| self.interruptible_filter(filter));
             return join.builder().with_filter(filter).build_exec();
+        }
+        if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
+            let mut watched = join.clone();
+            watched.filter = join.filter.as_ref().map(|filter| self.interruptible_filter(filter));
+            return Ok(Arc::new(watched));
         }
         Ok(node)
     }

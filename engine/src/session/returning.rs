@@ -26,7 +26,7 @@ use crate::tables::managed;
 pub(super) struct WrittenRows {
     schema: SchemaRef,
     batches: Mutex<Vec<RecordBatch>>,
-    memory: PlanningMemory,
+    memory: Mutex<PlanningMemory>,
     pool: Arc<dyn MemoryPool>,
     session: Session,
     interrupt: Interrupt,
@@ -39,7 +39,7 @@ impl WrittenRows {
     /// Keeps rows. Errors: `memory_exceeded`.
     pub(super) fn keep(&self, batch: &RecordBatch) -> Result<()> {
         let batch = managed::cast_batch(batch, &self.schema)?;
-        self.memory.keep(batch_bytes(&batch))?;
+        self.memory.lock().keep(batch_bytes(&batch))?;
         self.batches.lock().push(batch);
         Ok(())
     }
@@ -51,13 +51,16 @@ impl WrittenRows {
         let query = over_returned(&self.returning, rows)?;
         let answer = self.session.execute_query_within(&query, &self.pool, &self.interrupt);
         let mut answer = Box::pin(answer).await?;
-        let mut batches = Vec::new();
+        let (memory, mut batches) = (PlanningMemory::in_pool(Arc::clone(&self.pool)), Vec::new());
         while let Some(batch) = answer.next().await {
             let batch = batch?;
-            self.memory.keep(batch_bytes(&batch))?;
+            memory.keep(batch_bytes(&batch))?;
             batches.push(batch);
         }
         *self.answer.lock() = Some((answer.schema(), batches));
+        // The rows themselves are gone with the query over them.
+        drop(answer);
+        *self.memory.lock() = memory;
         Ok(())
     }
 }
@@ -107,7 +110,7 @@ pub(super) async fn returned(
     let written = Arc::new(WrittenRows {
         schema: Arc::clone(schema),
         batches: Mutex::default(),
-        memory: PlanningMemory::in_pool(Arc::clone(memory)),
+        memory: Mutex::new(PlanningMemory::in_pool(Arc::clone(memory))),
         pool: Arc::clone(memory),
         session: session.clone(),
         interrupt: interrupt.clone(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::DataType;
+use datafusion::common::JoinType;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
@@ -71,8 +72,10 @@ fn count_joins(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
 }
 
 /// Whether a join that sorts gives the same rows: it knows no NULL that decides over all rows (`NOT IN`), and fails on keys of some
-/// types.
+/// types. Of an outer join with a filter it keeps all pairs of a row, which nobody counts.
 fn can_sort(join: &HashJoinExec) -> bool {
+    let keeps_pairs =
+        join.filter().is_some() && matches!(join.join_type(), JoinType::Left | JoinType::Right | JoinType::Full);
     let schema = join.left().schema();
     let is_sorted = |data_type: &DataType| {
         data_type.is_integer()
@@ -91,6 +94,7 @@ fn can_sort(join: &HashJoinExec) -> bool {
             )
     };
     !join.null_aware
+        && !keeps_pairs
         && join.on().iter().all(|(key, _)| key.data_type(&schema).is_ok_and(|data_type| is_sorted(&data_type)))
 }
 

@@ -71,15 +71,22 @@ fn has_subquery(node: &LogicalPlan) -> Result<bool> {
     Ok(is_found)
 }
 
+/// Whether an aggregate is the same in whichever order it sees its rows.
+fn has_one_value(aggregate: &Expr) -> bool {
+    const OF_ANY_ORDER: [&str; 5] = ["avg", "count", "max", "min", "sum"];
+    let call = aggregate.clone().unalias();
+    matches!(call, Expr::AggregateFunction(call) if OF_ANY_ORDER.contains(&call.func.name()))
+}
+
 /// Whether a query that is read twice has the same rows both times, and names no query around it.
 fn is_alike_twice(plan: &LogicalPlan) -> Result<bool> {
     let is_other = any_node(plan, |node| {
         let is_known = match node {
             LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+            LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().all(has_one_value),
             LogicalPlan::Distinct(Distinct::All(_))
             | LogicalPlan::Projection(_)
             | LogicalPlan::Filter(_)
-            | LogicalPlan::Aggregate(_)
             | LogicalPlan::Join(_)
             | LogicalPlan::TableScan(_)
             | LogicalPlan::SubqueryAlias(_)

@@ -7,7 +7,7 @@
 //! and no sum of INTEGERs leaves that. Only where a BIGINT takes part is the result looked at.
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
@@ -123,7 +123,11 @@ fn checked_operation(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     if matches!(op, Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight | Operator::BitwiseXor) {
         // Bits keep their type, and have to fit it.
         let wide = if result.is_unsigned_integer() { DataType::UInt64 } else { DataType::Int64 };
-        let narrow = narrow_bits(&left_type, &right, &right_type).filter(|_| op == Operator::BitwiseShiftRight);
+        // It stands there twice then: shifts within shifts would double at each level, and a number drawn twice is two.
+        let is_twice = op == Operator::BitwiseShiftRight
+            && !right.is_volatile()
+            && !right.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if call.name() == name)))?;
+        let narrow = narrow_bits(&left_type, &right, &right_type).filter(|_| is_twice);
         let right = as_type(right, &right_type, &wide);
         let right = match narrow {
             Some(width) => when(right.clone().gt_eq(lit(width)), lit(i64::from(i64::BITS))).otherwise(right)?,

@@ -192,9 +192,16 @@ fn near(subquery: Subquery, equal: &[EqualColumn]) -> Result<Transformed<Subquer
 /// Whether a subquery, or one inside of it, has a column that is called as one further out: there the name means its own.
 fn has_own(subquery: &LogicalPlan, outer: &Column) -> Result<bool> {
     any_node(subquery, |node| {
-        // Below the alias of a table is what nothing else sees.
-        let is_alias = matches!(node, LogicalPlan::SubqueryAlias(_));
-        Ok(!is_alias && node.inputs().iter().any(|input| input.schema().has_column(outer)))
+        // Only subqueries, and LATERAL ones, that stand in a node see the columns of its inputs.
+        let mut is_around = match node {
+            LogicalPlan::Join(join) => join.right.exists(|below| Ok(matches!(below, LogicalPlan::Subquery(_))))?,
+            _ => false,
+        };
+        node.apply_expressions(|expr| {
+            is_around |= expr.exists(|part| Ok(subquery_of(part).is_some()))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(is_around && node.inputs().iter().any(|input| input.schema().has_column(outer)))
     })
 }
 

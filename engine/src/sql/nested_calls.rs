@@ -44,6 +44,22 @@ struct CasesAround {
     is_in_case: bool,
 }
 
+/// Whether an expression is a CASE, or becomes a call of a function.
+fn is_call_or_case(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Function(_)
+            | Expr::Case { .. }
+            | Expr::Ceil { .. }
+            | Expr::Extract { .. }
+            | Expr::Floor { .. }
+            | Expr::Overlay { .. }
+            | Expr::Position { .. }
+            | Expr::Substring { .. }
+            | Expr::Trim { .. }
+    )
+}
+
 impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
     type Break = EngineError;
 
@@ -51,7 +67,7 @@ impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
         if let Expr::Function(_) = expr {
             self.aliased.push(0);
         }
-        if let Expr::Function(_) | Expr::Case { .. } = expr {
+        if is_call_or_case(expr) {
             let mut around = self.around.last().copied().unwrap_or_default();
             let is_case = matches!(expr, Expr::Case { .. });
             around.with_calls += usize::from(around.is_in_case && !is_case);
@@ -74,7 +90,7 @@ impl<S: ContextProvider> VisitorMut for NestedCalls<'_, S> {
         if is_lambda_or_map(expr) {
             self.lambdas -= 1;
         }
-        if let Expr::Function(_) | Expr::Case { .. } = expr {
+        if is_call_or_case(expr) {
             self.around.pop();
         }
         if let Expr::Function(function) = expr {
