@@ -11,9 +11,10 @@ use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, 
 use crate::error::{CatalogError, Result};
 use crate::knowledge::NewVerifiedQuery;
 use crate::model::{Page, PageRequest, PageToken, TableName};
+use crate::policy::Rights;
 use crate::principal::Principal;
 use crate::store::Store;
-use crate::store::ownership::{owner_filter, require_run};
+use crate::store::ownership::{owner_filter, require_readable_run, require_run};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, read_uuid, time_from_micros, to_json};
 
 /// The most bytes of a comment, of a corrected text, of corrected SQL.
@@ -149,9 +150,10 @@ pub struct QueryProposal {
 }
 
 impl QueryProposal {
-    /// Whether `who` may see its database and all tables that it reads.
-    fn is_visible(&self, who: &Principal) -> bool {
-        who.may_see(&self.database) && self.tables.iter().all(|table| who.may_see(&table.database))
+    /// Whether its database and all tables that it reads may be seen, with all their columns: its text names some.
+    fn is_visible(&self, rights: Rights<'_>) -> bool {
+        let is_known = |table: &TableName| rights.may_see_table(table) && rights.columns(table).is_none();
+        rights.may_see(&self.database) && self.tables.iter().all(is_known)
     }
 }
 
@@ -169,12 +171,13 @@ impl CatalogFeedback<'_> {
         self.store.write_rows(move |connection| store(connection, &who, &new)).await
     }
 
-    /// Returns the feedback on a run, oldest first. Errors: `run_not_found`.
+    /// Returns the feedback on a run, oldest first. Errors: `run_not_found`, `run_withheld`.
     pub async fn on_run(self, who: &Principal, run_id: Uuid) -> Result<Vec<RunFeedback>> {
-        let who = who.clone();
+        let (who, reach) = (who.clone(), Rights::new(who, &self.store.policies()).reach());
         self.store
             .read(move |connection| {
                 require_run(connection, owner_filter(&who), run_id)?;
+                require_readable_run(connection, &reach, run_id)?;
                 on_run(connection, run_id, None)
             })
             .await
@@ -203,21 +206,21 @@ impl CatalogFeedback<'_> {
         state: Option<ProposalState>,
         page: PageRequest,
     ) -> Result<Page<QueryProposal>> {
-        let who = who.clone();
-        self.store.read(move |connection| proposals(connection, &who, state, &page)).await
+        let (who, policies) = (who.clone(), self.store.policies());
+        self.store.read(move |connection| proposals(connection, Rights::new(&who, &policies), state, &page)).await
     }
 
     /// Returns a proposal over tables that the caller may see. Errors: `object_not_found`.
     pub async fn proposal(self, who: &Principal, id: i64) -> Result<QueryProposal> {
-        let who = who.clone();
-        self.store.read(move |connection| visible_proposal(connection, &who, id)).await
+        let (who, policies) = (who.clone(), self.store.policies());
+        self.store.read(move |connection| visible_proposal(connection, Rights::new(&who, &policies), id)).await
     }
 
     /// Records a decision. Only `querent_engine::Session` may accept: it stores the verified query first. Errors:
     /// `object_not_found`, `invalid_object` where it was decided before.
     pub async fn decide(self, who: &Principal, id: i64, state: ProposalState) -> Result<QueryProposal> {
-        let who = who.clone();
-        self.store.write_rows(move |connection| decide(connection, &who, id, state)).await
+        let (who, policies) = (who.clone(), self.store.policies());
+        self.store.write_rows(move |connection| decide(connection, Rights::new(&who, &policies), id, state)).await
     }
 }
 
@@ -330,7 +333,7 @@ fn read_proposal(row: &StoreRow<'_>) -> DatabaseResult<QueryProposal> {
 
 fn proposals(
     connection: &StoreConnection,
-    who: &Principal,
+    rights: Rights<'_>,
     state: Option<ProposalState>,
     page: &PageRequest,
 ) -> Result<Page<QueryProposal>> {
@@ -348,7 +351,7 @@ fn proposals(
         let is_last = rows.len() < BATCH;
         for proposal in rows {
             position = proposal.id;
-            if !proposal.is_visible(who) {
+            if !proposal.is_visible(rights) {
                 continue;
             }
             if items.len() == limit {
@@ -363,23 +366,23 @@ fn proposals(
     }
 }
 
-fn visible_proposal(connection: &StoreConnection, who: &Principal, id: i64) -> Result<QueryProposal> {
+fn visible_proposal(connection: &StoreConnection, rights: Rights<'_>, id: i64) -> Result<QueryProposal> {
     let found = connection
         .prepare_cached(&format!("SELECT {PROPOSAL_COLUMNS} FROM querent_query_proposal WHERE id = ?"))?
         .query_row([id], read_proposal)
         .optional()?;
     let unknown = || CatalogError::ObjectNotFound { what: PROPOSAL, id: id.to_string() };
-    found.filter(|proposal| proposal.is_visible(who)).ok_or_else(unknown)
+    found.filter(|proposal| proposal.is_visible(rights)).ok_or_else(unknown)
 }
 
-fn decide(connection: &StoreConnection, who: &Principal, id: i64, state: ProposalState) -> Result<QueryProposal> {
-    let before = visible_proposal(connection, who, id)?;
+fn decide(connection: &StoreConnection, rights: Rights<'_>, id: i64, state: ProposalState) -> Result<QueryProposal> {
+    let before = visible_proposal(connection, rights, id)?;
     if before.state != ProposalState::Waiting {
         let reason = format!("proposal {id} was {} before", before.state.as_str());
         return Err(CatalogError::InvalidObject { what: PROPOSAL, reason });
     }
     connection
         .prepare_cached("UPDATE querent_query_proposal SET state = ?2, decided_at = ?3, decided_by = ?4 WHERE id = ?1")?
-        .execute(params![id, state.as_str(), Utc::now().timestamp_micros(), who.subject()])?;
-    visible_proposal(connection, who, id)
+        .execute(params![id, state.as_str(), Utc::now().timestamp_micros(), rights.principal().subject()])?;
+    visible_proposal(connection, rights, id)
 }

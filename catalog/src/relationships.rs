@@ -57,7 +57,7 @@ impl CatalogRelationships<'_> {
             .view(move |view| {
                 let tables = joins::join_tables(view, &who, &ids)?;
                 let edges = joins::among(view, &who, &tables)?;
-                joins::with_evidence(view, edges)
+                joins::with_evidence(view, &who, edges)
             })
             .await
     }
@@ -76,7 +76,7 @@ impl CatalogRelationships<'_> {
                 let mut edges = joins::among(view, &who, &tables)?;
                 edges.retain(|edge| known.contains(&edge.from) || known.contains(&edge.to));
                 edges.truncate(limit);
-                joins::with_evidence(view, edges)
+                joins::with_evidence(view, &who, edges)
             })
             .await
     }

@@ -13,8 +13,11 @@ use crate::protocols::responses::{BadRequest, ContinueError, Continued};
 use crate::request::{CallDecision, Protocol, ResumedCall, RunRequest};
 
 impl Agent {
-    /// Returns the calls of a run that a person is asked about, decided or not, in their order. Errors: `run_not_found`.
+    /// Returns the calls of a run that a person is asked about, decided or not, in their order. Errors:
+    /// `run_not_found`, `run_withheld`.
     pub async fn approvals(&self, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
+        // What a call is to write may be what its run read.
+        self.catalog().runs().get(who, run_id).await?;
         let mut calls = self.catalog().pending_calls().of_run(who, run_id).await?;
         calls.retain(|call| call.kind == PendingKind::Approval);
         Ok(calls)

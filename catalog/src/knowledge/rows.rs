@@ -81,11 +81,32 @@ impl KnowledgeRow for Metric {
     }
 }
 
+/// Errors: `invalid_object` where what would be replaced may not be seen by the caller.
+fn require_seen<T: KnowledgeRow>(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    key_column: &str,
+    database: &str,
+    key: &str,
+) -> Result<()> {
+    let sql = format!("SELECT {} FROM {} WHERE database_key = ?1 AND {key_column} = ?2", T::COLUMNS, T::TABLE);
+    let mut statement = view.connection.prepare_cached(&sql)?;
+    let known = statement.query_row(params![name_key(database), key], T::read).optional()?;
+    match known.filter(|known| !known.is_visible(view.rights(who))) {
+        None => Ok(()),
+        Some(_) => {
+            let reason = "this one is taken by one that you may not see; choose another".to_owned();
+            Err(CatalogError::InvalidObject { what: T::WHAT, reason })
+        }
+    }
+}
+
 pub(crate) fn insert_query(view: &SnapshotView<'_>, who: &Principal, new: &NewVerifiedQuery) -> Result<VerifiedQuery> {
     let question = checked::<VerifiedQuery>("question", &new.question, MAX_QUESTION_BYTES)?;
     let sql = checked::<VerifiedQuery>("sql", &new.sql, MAX_TEXT_BYTES)?;
     let key = name_key(question);
     let connection = view.connection;
+    require_seen::<VerifiedQuery>(view, who, "question_key", &new.database, &key)?;
     require_room::<VerifiedQuery>(connection, "question_key", &new.database, &key)?;
     let id: i64 = connection
         .prepare_cached(
@@ -119,6 +140,7 @@ pub(crate) fn insert_metric(view: &SnapshotView<'_>, who: &Principal, new: &NewM
         new.description.as_deref().map(|text| checked::<Metric>("description", text, MAX_TEXT_BYTES)).transpose()?;
     let key = name_key(&new.name);
     let connection = view.connection;
+    require_seen::<Metric>(view, who, "name_key", &new.table.database, &key)?;
     require_room::<Metric>(connection, "name_key", &new.table.database, &key)?;
     let id: i64 = connection
         .prepare_cached(

@@ -180,11 +180,19 @@ pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[Join
 }
 
 /// The relationships with their confidence raised or lowered by the sampled values of their columns.
-pub(crate) fn with_evidence(view: &SnapshotView<'_>, edges: Vec<JoinEdge>) -> Result<Vec<Relationship>> {
+pub(crate) fn with_evidence(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    edges: Vec<JoinEdge>,
+) -> Result<Vec<Relationship>> {
+    let rights = view.rights(who);
     let mut relationships = Vec::with_capacity(edges.len());
     for JoinEdge { from, to, mut relationship } in edges {
         if let (RelationshipOrigin::Inferred, [from_column], [to_column]) =
             (relationship.origin, relationship.from_columns.as_slice(), relationship.to_columns.as_slice())
+            // Sketches are of all rows, and of values before their masks.
+            && rights.may_know_values(&relationship.from, from_column)
+            && rights.may_know_values(&relationship.to, to_column)
             && let Some(share) = values::rows::containment(view.connection, (from, from_column), (to, to_column))?
         {
             relationship.confidence = weighed(relationship.confidence, share);

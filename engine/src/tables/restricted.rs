@@ -6,7 +6,7 @@
 //! read less, and its columns and limit are.
 //!
 //! Nothing is known of the rows before they are read: the statistics of the files are those of other rows too. Nor is anything
-//! left of what is hidden in the buffers of the rows ([`shown_values`]).
+//! left of what is hidden in the buffers of the rows ([`shown_values`]), and a condition that fails does not say on which value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,6 +33,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::shown_values::shown_values;
+use crate::error::EngineError;
 use crate::limits::ScanBudget;
 
 /// A part of a table.
@@ -214,11 +215,36 @@ impl ExecutionPlan for RestrictedExec {
         let announced = Arc::clone(&schema);
         // Optimising the part alone may have found that a column has no nulls; the statement was planned without that.
         let rows = self.input.execute(partition, context)?.map(move |batch| {
-            let batch = batch?;
+            let batch = batch.map_err(without_values)?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let columns = batch.columns().iter().map(shown_values).collect::<Result<Vec<_>, ArrowError>>()?;
             Ok(RecordBatch::try_new_with_options(Arc::clone(&announced), columns, &options)?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
+}
+
+/// Returns the error of a condition or a mask without the value that it fails on, which may be one of a hidden row.
+fn without_values(error: DataFusionError) -> DataFusionError {
+    let tells = match error.find_root() {
+        DataFusionError::Execution(_) => true,
+        DataFusionError::ArrowError(inner, _) => matches!(
+            inner.as_ref(),
+            ArrowError::CastError(_)
+                | ArrowError::ParseError(_)
+                | ArrowError::ComputeError(_)
+                | ArrowError::InvalidArgumentError(_)
+                | ArrowError::ArithmeticOverflow(_)
+        ),
+        DataFusionError::External(inner) => {
+            matches!(inner.downcast_ref::<EngineError>(), Some(EngineError::InvalidValue { .. }))
+        }
+        _ => false,
+    };
+    if !tells {
+        return error;
+    }
+    tracing::warn!(%error, "a condition or a mask of a policy fails on a row");
+    let message = "a policy of a table fails on a row; an administrator finds it in the server's log".to_owned();
+    EngineError::InvalidValue { message }.into()
 }
