@@ -307,6 +307,8 @@ impl Agent {
         let record = begun_record(record, &started_event, &request);
         let catalog = Arc::clone(self.catalog());
         let handle = Arc::new(RunHandle::new(record.clone(), Arc::clone(&self.state.watcher)));
+        // What it continues stays known if it ends before its prompt is made.
+        handle.keep_messages(request.stored_messages(&request.history));
         handle.set_linger(match request.on_disconnect {
             OnDisconnect::Cancel => Some(Duration::ZERO),
             OnDisconnect::CancelAfter(linger) => Some(linger),

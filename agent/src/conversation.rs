@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
 use crate::models::ChatMessage;
-use crate::request::RunRequest;
+use crate::request::{Protocol, RunRequest};
 use crate::stored_log::decode_log;
 
 /// Characters of a conversation's title, taken from its first question.
@@ -52,7 +52,8 @@ pub(crate) async fn continue_conversation(
         ConversationAccess::Foreign => return Err(CatalogError::ConversationNotFound { id: key.id }.into()),
     }
     request.conversation = Some(key);
-    request.retained = true;
+    // A response that is not to be stored is a turn of its conversation all the same.
+    request.retained |= request.protocol != Protocol::Responses;
     Ok(())
 }
 

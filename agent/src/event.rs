@@ -184,6 +184,25 @@ pub struct RunStarted {
     pub input: Value,
 }
 
+impl RunStarted {
+    /// Of a run that could not begin, of whose request its log says nothing.
+    pub(crate) fn unknown(run_id: Uuid) -> Self {
+        Self {
+            run_id,
+            model: String::new(),
+            question: String::new(),
+            protocol: String::new(),
+            conversation: None,
+            previous_run_id: None,
+            invocation_id: None,
+            trigger: Trigger::New,
+            history_len: 0,
+            request: Value::Null,
+            input: Value::Null,
+        }
+    }
+}
+
 /// The start of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallStarted {

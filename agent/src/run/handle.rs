@@ -277,8 +277,10 @@ impl RunState {
             ..self.record.clone()
         };
         // Kept of every run while it runs, so that it can be ended by the next process.
-        if !record.retained && !last.is_empty() {
-            return record;
+        // The turn of a conversation keeps its log as well.
+        if !record.retained && record.conversation.is_none() && !last.is_empty() {
+            let nothing = || "[]".to_owned();
+            return RunRecord { events_json: nothing(), messages_json: nothing(), ..record };
         }
         let events_json = encode_log(self.log.iter().chain(last));
         RunRecord { events_json, messages_json: json_text(&self.messages), ..record }

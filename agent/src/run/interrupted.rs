@@ -123,8 +123,8 @@ fn ended_record(run: RunRecord, what: &str) -> RunRecord {
         events.push(RunEvent { seq: events.len() as u64, at, kind });
     }
     let trace_json = encode_trace(&events);
-    // Of a run that is not retained, only the trace is kept.
-    let (events_json, messages_json) = match run.retained {
+    // Of a run that is not retained, and no turn of a conversation, only the trace is kept.
+    let (events_json, messages_json) = match run.retained || run.conversation.is_some() {
         true => (encode_log(&events), run.messages_json.clone()),
         false => ("[]".to_owned(), "[]".to_owned()),
     };

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::change::snapshot_time;
 use super::lake_files::file_path;
 use super::objects;
 use super::relations::data_path;
@@ -28,13 +27,23 @@ const FILES_AT_ONCE: i64 = 50_000;
 pub(crate) fn oldest_kept(connection: &StoreConnection, time: DateTime<Utc>) -> Result<Option<SnapshotId>> {
     let absorbed = objects::absorbed_snapshot(connection)?;
     let now = time_from_micros(connection.now_micros()?).unwrap_or_else(Utc::now);
-    Ok(connection.query_row(
-        "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?1 AND snapshot_id <= ?2
-         AND snapshot_id < coalesce((SELECT min(snapshot_id) FROM ducklake_snapshot
-                                     WHERE snapshot_time > ?1 AND snapshot_time <= ?3), 9223372036854775807)",
-        params![snapshot_time(time), absorbed, snapshot_time(now)],
-        |row| row.get(0),
-    )?)
+    let mut statement = connection.prepare(
+        "SELECT snapshot_id, CAST(snapshot_time AS VARCHAR) FROM ducklake_snapshot WHERE snapshot_id <= ?
+         ORDER BY snapshot_id",
+    )?;
+    let mut rows = statement.query([absorbed])?;
+    let mut kept = None;
+    while let Some(row) = rows.next()? {
+        // DuckDB writes the time of its own zone into SQLite.
+        let made = DateTime::parse_from_str(&row.get::<String>(1)?, "%Y-%m-%d %H:%M:%S%.f%#z");
+        match made.map(|made| made.to_utc()) {
+            Ok(made) if made <= time => kept = Some(row.get::<SnapshotId>(0)?),
+            // By a clock that was wrong.
+            Ok(made) if made > now => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Ok(kept)
 }
 
 /// Deletes the snapshots before `kept`, so that nobody begins to read them. Returns how many they were.

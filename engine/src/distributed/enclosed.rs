@@ -81,6 +81,11 @@ fn written_alone(node: &Arc<dyn ExecutionPlan>, codec: &PlanCodec) -> Result<Phy
 }
 
 impl EnclosedExec {
+    /// Returns an operator that ends no stage, whatever it is.
+    pub(super) fn around(operator: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { operator })
+    }
+
     /// Returns the operator over places for its inputs.
     pub(super) fn written(&self, codec: &PlanCodec) -> Result<PhysicalPlanNode> {
         written_alone(&self.operator, codec)

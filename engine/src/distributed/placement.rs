@@ -36,7 +36,7 @@ use uuid::Uuid;
 
 use super::cluster::{Cluster, UsableWorkers, execution_config};
 use super::codec::PlanCodec;
-use super::enclosed::{enclosed, has_definitions};
+use super::enclosed::{EnclosedExec, enclosed, has_definitions};
 use super::functions::functions_of_plans;
 use super::portable_scan::PortableScanExec;
 use super::task_headers::TaskHeaders;
@@ -342,8 +342,11 @@ fn portable(state: &SessionState, plan: Arc<dyn ExecutionPlan>) -> Result<Result
                     }
                 });
             }
-            if node.is::<CoalescePartitionsExec>() || node.is::<SortPreservingMergeExec>() {
+            if node.is::<CoalescePartitionsExec>() {
                 return with_inner_input(node);
+            }
+            if node.is::<SortPreservingMergeExec>() {
+                return with_merged_tasks(node);
             }
             if node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>() {
                 return with_known_order(node);
@@ -387,6 +390,18 @@ fn with_inner_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn 
     }
     let inner: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(Arc::clone(input)));
     node.with_new_children(vec![inner]).map(Transformed::yes)
+}
+
+/// A merge reads one input for long while the others wait; partitions of one task, which come by one connection, would wait for each
+/// other without end. So each task merges its own, and sends them as one.
+fn with_merged_tasks(merge: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let merge = with_inner_input(merge)?.data;
+    let count = |input: &Arc<dyn ExecutionPlan>| input.output_partitioning().partition_count();
+    if merge.children().into_iter().map(count).sum::<usize>() < 2 {
+        return Ok(Transformed::yes(merge));
+    }
+    let of_task = EnclosedExec::around(Arc::clone(&merge));
+    merge.with_new_children(vec![of_task]).map(Transformed::yes)
 }
 
 /// A join without columns is written as one with all of them; the columns are taken away above it.

@@ -22,6 +22,20 @@ use crate::sql::write_statement::{GraphChange, WriteStatement};
 use parse::GraphCommand;
 
 impl Session {
+    /// As [`Session::answered_command`], of a text that is only described. Errors: `unsupported` for a command that changes
+    /// something: it would be carried out.
+    pub(super) async fn described_command<'t>(&self, text: &'t str, interrupt: &Interrupt) -> Result<Cow<'t, str>> {
+        match GraphCommand::parse(text)? {
+            None | Some(GraphCommand::Show { .. } | GraphCommand::ShowSnapshots { .. }) => {
+                self.answered_command(text, interrupt).await
+            }
+            Some(_) => Err(EngineError::Unsupported {
+                what: "a command that changes graphs, sent as a query".to_owned(),
+                hint: "send it as an update: CommandStatementUpdate by DoPut".to_owned(),
+            }),
+        }
+    }
+
     /// Returns a text as it is planned. A command for graph models is carried out, and the query of its rows returned.
     pub(super) async fn answered_command<'t>(&self, text: &'t str, interrupt: &Interrupt) -> Result<Cow<'t, str>> {
         let Some(command) = GraphCommand::parse(text)? else { return Ok(Cow::Borrowed(text)) };

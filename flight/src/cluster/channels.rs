@@ -48,6 +48,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(3);
 const ASKED_EVERY: Duration = Duration::from_secs(2);
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 const WINDOW: u32 = 16 << 20;
+/// Streams share it, and one that nobody reads keeps what it holds of it: as large as HTTP/2 has it, so that none waits for another.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// How long a channel is kept that nobody asks for: its worker may have gone for good.
 const KEPT_UNUSED: Duration = Duration::from_secs(600);
 
@@ -110,7 +112,7 @@ pub(super) fn lazy_channel(
         .keep_alive_timeout(ANSWER_TIME)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(2 * WINDOW);
+        .initial_connection_window_size(CONNECTION_WINDOW);
     Ok(match url.scheme() {
         "https" => endpoint.connect_with_connector_lazy(encrypted(url, tls, fault)),
         _ => endpoint.connect_with_connector_lazy(plain(fault)),

@@ -1,9 +1,12 @@
 //! A2A's surface: the agent's card, and `POST /a2a`, whose messages begin tasks. A task goes on when its client goes away.
 
+use std::collections::HashMap;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use futures::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use querent_agent::protocols::Renderer;
@@ -12,7 +15,7 @@ use querent_agent::protocols::a2a::{
     TASK_NOT_FOUND, TaskFilter, UNSUPPORTED_OPERATION, agent_card, check_version, error_object, parse_request,
     task_list,
 };
-use querent_agent::{OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
+use querent_agent::{EventKind, OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
 use querent_catalog::{ConversationKey, PageRequest, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -193,12 +196,19 @@ impl A2aCaller {
     async fn list(self, filter: &TaskFilter) -> Result<Response, A2aError> {
         let ApiCall { state, principal } = &self.api;
         let mut runs: Vec<RunRecord> = Vec::new();
+        let mut replied: HashMap<String, DateTime<Utc>> = HashMap::new();
         let (mut scanned, mut page) = (0, PageRequest::first(RUNS_AT_ONCE));
         while scanned < MAX_SCANNED {
             let listed = state.agent.catalog().runs().list(principal, page).await?;
             scanned += listed.items.len();
-            let is_task = |run: &RunRecord| run.protocol == Protocol::A2a.as_str() && filter.accepts(run);
-            runs.extend(listed.items.into_iter().filter(is_task));
+            for run in listed.items.into_iter().filter(|run| run.protocol == Protocol::A2a.as_str()) {
+                if let Some(task) = &run.invocation_id {
+                    let at = replied.entry(task.clone()).or_insert_with(|| changed_at(&run));
+                    *at = changed_at(&run).max(*at);
+                } else if filter.accepts(&run) {
+                    runs.push(run);
+                }
+            }
             let Some(after) = listed.next else { break };
             page = PageRequest { limit: RUNS_AT_ONCE, after: Some(after) };
         }
@@ -212,7 +222,10 @@ impl A2aCaller {
             }
             runs = fitting;
         }
-        runs.sort_by_key(|run| std::cmp::Reverse((run.finished_at.unwrap_or(run.started_at), run.run_id)));
+        runs.sort_by_key(|run| {
+            let replied = replied.get(&run.run_id.to_string()).copied();
+            std::cmp::Reverse((replied.map_or_else(|| changed_at(run), |at| at.max(changed_at(run))), run.run_id))
+        });
         let total = runs.len();
         if let Some(token) = &filter.page_token {
             let Some(place) = runs.iter().position(|run| run.run_id.to_string() == *token) else {
@@ -253,7 +266,12 @@ impl A2aCaller {
         let newer =
             state.agent.catalog().runs().logs_of_conversation(principal, &key, MAX_REPLIES, MAX_LOG_BYTES).await?;
         for reply in newer.into_iter().filter(|run| run.invocation_id.as_ref() == Some(&task)) {
-            runs.push(state.agent.get_run(principal, reply.run_id).await?);
+            let reply = state.agent.get_run(principal, reply.run_id).await?;
+            // One that could not begin was answered with an error, and says nothing of its task.
+            let has_begun = |log: Vec<RunEvent>| log.iter().any(|event| matches!(event.kind, EventKind::RunStarted(_)));
+            if reply.status == RunStatus::Running || events_of(&reply).map(has_begun)? {
+                runs.push(reply);
+            }
         }
         Ok(runs)
     }
@@ -263,6 +281,11 @@ impl A2aCaller {
         renderer.replay(&logs_of(runs)?);
         Ok(json_response(StatusCode::OK, &renderer.answer(false)))
     }
+}
+
+/// When a run's status changed last, as far as is known without its log.
+fn changed_at(run: &RunRecord) -> DateTime<Utc> {
+    run.finished_at.unwrap_or(run.started_at)
 }
 
 fn logs_of(runs: &[RunRecord]) -> Result<Vec<RunEvent>, A2aError> {

@@ -20,7 +20,7 @@ use super::messages::{
     CloseSessionRequest, CloseSessionResult, CloseSessionStatus, GetSessionOptionsRequest, GetSessionOptionsResult,
     OptionError, OptionErrorKind, SetSessionOptionsRequest, SetSessionOptionsResult,
 };
-use super::sessions::{FlightSessions, expired_cookie};
+use super::sessions::{FlightSessions, SessionOptions, expired_cookie};
 use super::statement::Statements;
 use super::unsupported::{not_served, unsupported_action};
 use crate::error::{ApiError, ErrorCode};
@@ -107,8 +107,10 @@ pub(super) async fn act(
         "SetSessionOptions" => set_options(state, sessions, caller, plain(name, &body)?).await,
         "GetSessionOptions" => {
             let GetSessionOptionsRequest {} = plain(name, &body)?;
-            let database = caller.engine_session(state, None).await?.database().to_owned();
+            // Where bare names of this call resolve: a header goes before the session's own.
+            let database = caller.current_session(state).await?.database().to_owned();
             let options = caller.session().map(|session| session.options()).unwrap_or_default();
+            let options = SessionOptions { schema: None, ..options };
             Ok(ActionAnswer::message(&GetSessionOptionsResult { session_options: options.values(&database) }))
         }
         "CloseSession" => {
@@ -191,7 +193,12 @@ fn cancel(statements: &Statements, caller: &FlightCaller, info: Option<&FlightIn
     else {
         return Ok(CancelStatus::NotCancellable);
     };
-    let ticket = statements.tickets.open(&statement_handle, &caller.principal)?;
+    // A query may run longer than its ticket is good. Of a change that is so old it is not known whether it was executed.
+    let opened = statements.tickets.open_of_any_age(&statement_handle, &caller.principal)?;
+    let ticket = match opened.changes {
+        true => statements.tickets.open(&statement_handle, &caller.principal)?,
+        false => opened,
+    };
     // A change whose ticket is spent has begun, or was cancelled; what has begun is carried out.
     let was_unspent = statements.tickets.spend(&ticket).is_ok();
     if ticket.changes && !was_unspent {

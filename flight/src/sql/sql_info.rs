@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing is claimed that is answered UNIMPLEMENTED.
 
+use std::collections::BTreeSet;
+
 use arrow::array::RecordBatch;
 use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
 use arrow_flight::sql::{
@@ -22,7 +24,10 @@ const ARROW_VERSION: &str = arrow::ARROW_VERSION;
 /// Returns the answer for a caller. A caller whose role may not write is told that the server is read-only.
 pub(super) fn sql_info(command: &CommandGetSqlInfo, role: Role) -> Result<RecordBatch, ApiError> {
     let info = about(role).map_err(ApiError::internal)?;
-    info.record_batch(command.info.iter().copied()).map_err(ApiError::internal)
+    // Each id is compared with all, and its answer kept: one that comes again, or that nobody knows, is asked for once.
+    let is_known = |id: u32| i32::try_from(id).is_ok_and(|id| SqlInfo::try_from(id).is_ok());
+    let asked: BTreeSet<u32> = command.info.iter().map(|id| if is_known(*id) { *id } else { u32::MAX }).collect();
+    info.record_batch(asked).map_err(ApiError::internal)
 }
 
 fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {

@@ -346,19 +346,23 @@ impl Statements {
     ) -> Result<Option<u64>, ApiError> {
         let mut permit = self.state.admission.admit(&caller.principal, Door::Flight).await?;
         let done = async {
+            if statement.is_kql {
+                // Not described first: that would run a pivot's queries twice, and commands are carried out.
+                let session = caller.session_of(&self.state, &statement).await?;
+                let mut rows = session.kql(&statement.text).await?;
+                while let Some(batch) = rows.next().await {
+                    batch?;
+                }
+                return Ok(None);
+            }
             let planned = self.plan(caller, statement, ResultTypes::default()).await?;
             match planned.work {
                 StatementWork::Plan(plan) => {
                     let rows = planned.session.execute_update(*plan).await?;
                     Ok(planned.changes.then_some(rows))
                 }
-                StatementWork::Kql => {
-                    let mut rows = planned.session.kql(&planned.statement.text).await?;
-                    while let Some(batch) = rows.next().await {
-                        batch?;
-                    }
-                    Ok(None)
-                }
+                // Carried out above.
+                StatementWork::Kql => Ok(None),
             }
         };
         let done = done.await;
@@ -375,7 +379,14 @@ impl Statements {
         let PlannedStatement { schema, changes, session, work, statement } = planned;
         let rows = match work {
             StatementWork::Plan(plan) => session.execute(*plan).await?,
-            StatementWork::Kql => session.kql(&statement.text).await?,
+            StatementWork::Kql => {
+                // It is planned once more, and rows may decide its columns.
+                let rows = session.kql(&statement.text).await?;
+                if rows.schema() != schema {
+                    return Err(changed_columns());
+                }
+                rows
+            }
         };
         // What a change answers with is there already, and takes no place until it is read.
         let slot = slot.filter(|_| !changes);
@@ -418,8 +429,12 @@ fn check_announced(ticket: &StatementTicket, schema: &Schema) -> Result<(), ApiE
     if ticket.has_schema(&schema_bytes(schema)?) {
         return Ok(());
     }
+    Err(changed_columns())
+}
+
+fn changed_columns() -> ApiError {
     let message = "the statement's result changed its columns since GetFlightInfo";
-    Err(ApiError::new(ErrorCode::Conflict, message).with_hint("run the statement again"))
+    ApiError::new(ErrorCode::Conflict, message).with_hint("run the statement again")
 }
 
 /// Returns the error of a query that its client cancelled.

@@ -90,17 +90,21 @@ impl TaskFilter {
         run.invocation_id.is_none()
             && self.context_id.as_deref().is_none_or(|id| context == Some(id))
             && self.state.as_deref().is_none_or(|wanted| states.contains(&wanted))
-            && self.since.is_none_or(|since| run.finished_at.unwrap_or(run.started_at) >= since)
+            // Of those that go on, and may be replied to, their log says when.
+            && (matches!(run.status, RunStatus::Running | RunStatus::Success | RunStatus::Paused)
+                || self.since.is_none_or(|since| run.finished_at.unwrap_or(run.started_at) >= since))
     }
 
     /// Whether a run's log has to be read to know whether its task is one of the list.
     pub fn needs_logs(&self) -> bool {
-        self.state.is_some()
+        self.state.is_some() || self.since.is_some()
     }
 
-    /// Whether a task is in the state that the list is of.
+    /// Whether a task is in the state that the list is of, and since the time.
     pub fn is_in_state(&self, task: &Value) -> bool {
-        self.state.as_deref().is_none_or(|wanted| task["status"]["state"] == wanted)
+        let at = task["status"]["timestamp"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+        let is_late = self.since.is_none_or(|since| at.is_some_and(|at| at >= since));
+        is_late && self.state.as_deref().is_none_or(|wanted| task["status"]["state"] == wanted)
     }
 
     /// Returns a task from its log, as the list shows it.

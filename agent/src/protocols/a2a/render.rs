@@ -236,7 +236,7 @@ impl A2aRenderer {
         vec![piece_frame(&of, text, append)]
     }
 
-    fn text_done(&mut self, text: &str, phase: TextPhase) -> Vec<Frame> {
+    fn text_done(&mut self, item_id: &str, text: &str, phase: TextPhase) -> Vec<Frame> {
         let artifact = |parts: Vec<Value>| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": parts });
         match phase {
             TextPhase::FinalAnswer => {
@@ -253,9 +253,8 @@ impl A2aRenderer {
                 // What was sent as the answer begins anew with its next piece, which does not append.
                 self.is_stale |= std::mem::take(&mut self.has_begun);
                 let said = std::mem::take(&mut self.said);
-                let nth = format!("said-{}", self.artifacts.len());
                 let mut status = self.status();
-                status["message"] = self.agent_message(&nth, vec![self.text(&said)]);
+                status["message"] = self.agent_message(item_id, vec![self.text(&said)]);
                 vec![self.status_update(status)]
             }
         }
@@ -310,10 +309,15 @@ impl Renderer for A2aRenderer {
         match &event.kind {
             EventKind::RunStarted(started) => self.started(started),
             EventKind::TextDelta { text, .. } => self.piece(text),
-            EventKind::TextDone { text, phase, .. } => self.text_done(text, *phase),
+            EventKind::TextDone { item_id, text, phase } => self.text_done(item_id, text, *phase),
             EventKind::ToolCallStarted(call) => self.called(&call.tool, &call.call_id, &call.args),
             EventKind::ToolResult(result) => self.returned(result),
-            EventKind::RunFinished { .. } => self.finished(),
+            EventKind::RunFinished { run_id, .. } => {
+                if self.run_id.is_empty() {
+                    self.run_id = run_id.to_string();
+                }
+                self.finished()
+            }
             EventKind::AnswerFinal { .. }
             | EventKind::RunError { .. }
             | EventKind::CompactionStarted { .. }

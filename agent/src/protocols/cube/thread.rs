@@ -35,13 +35,15 @@ impl CubeThread {
         for run in runs {
             let mut renderer = CubeRenderer::new(Vec::new());
             let mut lines: Vec<CubeOutput> = Vec::new();
+            let mut is_lost = false;
             for event in events_of(run)? {
+                is_lost |= event.ended_with_server();
                 lines.extend(renderer.lines(&event));
             }
-            let has_finished = renderer.has_finished();
+            is_lost |= !renderer.has_finished();
             lines.extend(renderer.break_off());
             thread.next_sort = thread.next_sort.max(renderer.next_sort());
-            if !has_finished {
+            if is_lost {
                 thread.next_sort += LOST_LINES;
             }
             thread.messages.extend(renderer.into_messages());

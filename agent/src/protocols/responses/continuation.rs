@@ -405,6 +405,7 @@ struct ChangedItems {
 fn without_decisions(items: &[InputItem], decided: &[DecidedCall]) -> Vec<InputItem> {
     let is_decided = |id: &str| decided.iter().any(|decided| decided.call.call_id == id);
     let rest = items.iter().filter(|item| match item {
+        InputItem::FunctionCall { call_id, .. } => !is_decided(call_id),
         InputItem::ApprovalRequest { id, .. } => !is_decided(id),
         InputItem::ApprovalResponse { request_id, .. } => !is_decided(request_id),
         _ => true,

@@ -9,8 +9,8 @@ use super::compaction::compaction_item;
 use super::object::{new_response, response_id as id_of_response, usage_json};
 use crate::assessment::ASSESSMENT;
 use crate::event::{
-    EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult, ToolStatus,
-    Usage, WaitingCall,
+    EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult,
+    ToolStatus, Usage, WaitingCall,
 };
 use crate::models::TokenUsage;
 use crate::proof::{ProofLink, ProofOrigin};
@@ -488,7 +488,10 @@ impl ResponsesRenderer {
                 let fields = json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary });
                 self.compaction("response.compaction.completed", fields)
             }
-            EventKind::RunFinished { outcome, usage, last_usage, .. } => {
+            EventKind::RunFinished { run_id, outcome, usage, last_usage, .. } => {
+                if self.response.is_empty() {
+                    self.response = new_response(&RunStarted::unknown(*run_id), event.at);
+                }
                 self.finished(event.at, *outcome, usage, last_usage)
             }
             EventKind::AnswerFinal { .. }

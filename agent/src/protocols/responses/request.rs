@@ -6,7 +6,8 @@ use super::BadRequest;
 use super::compaction::compact_at;
 use super::items::{InputItem, listed_item, parse_items};
 use super::tools::{
-    allowed_tools, check_chosen_servers, check_tool_name, server_tools, tool_choice, tool_servers, tools_of,
+    allowed_tools, check_chosen_servers, check_tool_name, chosen_server_tools, server_tools, tool_choice, tool_servers,
+    tools_of,
 };
 use crate::answer::StructuredAnswer;
 use crate::models::{Sampling, ToolChoice, ToolSpec};
@@ -191,6 +192,10 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let tools = tools_of(fields, "parameters", |tool| Some(tool))?;
     check_chosen_servers(fields)?;
     let tool_choice = tool_choice(fields.get("tool_choice"), &tools)?;
+    let server_tools = match (server_tools(fields), chosen_server_tools(fields.get("tool_choice"), &tools)) {
+        (Some(declared), Some(chosen)) => Some(declared.into_iter().filter(|name| chosen.contains(name)).collect()),
+        (declared, chosen) => declared.or(chosen),
+    };
     let mut echo = Map::new();
     const REPEATED: [&str; 18] = [
         "background",
@@ -242,7 +247,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         one_call_a_turn,
         tool_servers: tool_servers(fields),
         compact_at: compact_at(fields)?,
-        server_tools: server_tools(fields),
+        server_tools,
         echo: Value::Object(echo),
         items,
     })

@@ -210,6 +210,18 @@ pub(super) fn server_tools(fields: &Map<String, Value>) -> Option<Vec<String>> {
     allowed
 }
 
+/// Returns the server's tools that a choice of the type `allowed_tools` names; `None` where it restricts none.
+pub(super) fn chosen_server_tools(choice: Option<&Value>, clients: &[ToolSpec]) -> Option<Vec<String>> {
+    let choice = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS)?;
+    let entries = allowed(choice)["tools"].as_array()?;
+    if entries.iter().any(|entry| entry["type"] == "mcp" && name_of(entry).is_none()) {
+        return None;
+    }
+    let is_ours = |name: &&str| known_tool(name).is_some() && clients.iter().all(|tool| tool.name != **name);
+    let names: Vec<String> = allowed_names(choice).into_iter().filter(is_ours).map(str::to_owned).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 /// Returns the addresses of servers of tools, with the field that has each.
 pub(super) fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)> {
     let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

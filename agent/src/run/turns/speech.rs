@@ -46,6 +46,10 @@ impl Speech {
     }
 
     pub(super) fn think(&mut self, piece: String, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
+        if self.text.is_some() {
+            // Thinking ends where text begins, in every protocol.
+            return;
+        }
         let item = self.thinking.get_or_insert_with(|| {
             let item_id = ids.next("rs");
             emit(EventKind::ThinkingStarted { item_id: item_id.clone() });

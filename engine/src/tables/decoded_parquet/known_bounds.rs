@@ -79,6 +79,21 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
         if !is_least_known || (is_float && !tells) {
             column.max_value = Precision::Absent;
         }
+        // Writers make the least zero -0.0 and the greatest 0.0, whatever zeros there are.
+        for bound in [&mut column.min_value, &mut column.max_value] {
+            if bound.get_value().is_some_and(is_zero) {
+                *bound = std::mem::take(bound).to_inexact();
+            }
+        }
+    }
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float32(Some(value)) => *value == 0.0,
+        ScalarValue::Float64(Some(value)) => *value == 0.0,
+        ScalarValue::Float16(Some(value)) => value.to_f32() == 0.0,
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod features;
 mod inference;
+mod integers;
 mod records;
 mod values;
 
@@ -28,6 +29,7 @@ use super::{LocatedFile, bad_line, check_column_count, compression_of_all, short
 use crate::error::{EngineError, Result};
 use features::{Feature, GEOMETRY, key_apart, name_apart};
 use inference::{JsonType, Members};
+use integers::{as_texts, from_texts, has_fraction, nests_integers, whole_number};
 use records::{JsonLayout, JsonRecord, JsonRecords};
 use values::{special_number, value_of, without_special_numbers};
 
@@ -392,7 +394,11 @@ impl<'j> ChunkDecoder<'j> {
 
     /// Decodes records as they stand and, where that fails, each with lists and objects as text where the column is text.
     fn decode(&self, records: &[JsonRecord], is_geo: bool, rejects: Option<&Rejects>) -> Result<RecordBatch> {
-        let are_objects = !is_geo && !self.is_value && records.iter().all(|record| record.text.starts_with('{'));
+        // The decoder cuts the fractions of integers off. Those in lists and objects are looked at one by one.
+        let nests_integers = nests_integers(&self.keyed);
+        let is_plain =
+            |record: &JsonRecord| record.text.starts_with('{') && !(nests_integers && has_fraction(&record.text));
+        let are_objects = !is_geo && !self.is_value && records.iter().all(is_plain);
         if are_objects && let Ok(batch) = self.batch(records.iter().map(|record| record.text.as_str())) {
             return Ok(batch);
         }
@@ -455,22 +461,26 @@ impl<'j> ChunkDecoder<'j> {
     fn batch<'t>(&self, texts: impl ExactSizeIterator<Item = &'t str>) -> Result<RecordBatch, ArrowError> {
         // The decoder begins with memory for all values of so many rows, which is gigabytes for thousands of columns.
         let rows = texts.len().clamp(1, BATCH_ROWS);
-        let mut decoder = ReaderBuilder::new(Arc::clone(&self.keyed))
+        let mut decoder = ReaderBuilder::new(as_texts(&self.keyed))
             .with_batch_size(rows)
             .with_coerce_primitive(true)
             .build_decoder()?;
         let mut count = 0;
         for text in texts {
-            decoder.decode(text.as_bytes())?;
+            let taken = decoder.decode(text.as_bytes())?;
             decoder.decode(b"\n")?;
             count += 1;
+            // A full decoder leaves what follows: a second value of a line would go unseen.
+            if taken != text.len() || decoder.len() != count || decoder.has_partial_record() {
+                return Err(ArrowError::JsonError("not one value".to_owned()));
+            }
         }
-        let batch = decoder.flush()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&self.keyed)));
+        let batch = decoder.flush()?.unwrap_or_else(|| RecordBatch::new_empty(as_texts(&self.keyed)));
         if batch.num_rows() != count {
             return Err(ArrowError::JsonError("a record that does not end".to_owned()));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(count));
-        RecordBatch::try_new_with_options(Arc::clone(&self.named), batch.columns().to_vec(), &options)
+        RecordBatch::try_new_with_options(Arc::clone(&self.named), from_texts(&batch, &self.keyed)?, &options)
     }
 
     /// Returns the first column that a record does not fit, its value, and the error.
@@ -553,6 +563,7 @@ fn fitted(value: Value, data_type: &DataType) -> Value {
                 })
                 .collect(),
         ),
+        (Value::Number(number), data_type) if data_type.is_integer() && number.is_f64() => whole_number(&number),
         (value, _) => value,
     }
 }

@@ -51,12 +51,19 @@ fn column_statistics(stats: &ColumnStats, data_type: &DataType) -> ColumnStatist
         Some(if exact { Precision::Exact(value) } else { Precision::Inexact(value) })
     };
     if let Some(min) = parsed(&stats.min_value) {
-        known = known.with_min_value(min.map(|value| signed_zero(value, -0.0)));
+        known = known.with_min_value(safer_zero(min, -0.0));
     }
     if let Some(max) = parsed(&stats.max_value) {
-        known = known.with_max_value(max.map(|value| signed_zero(value, 0.0)));
+        known = known.with_max_value(safer_zero(max, 0.0));
     }
     known
+}
+
+/// Returns a bound, of a zero the safer one, which is a bound and perhaps no value of the column.
+fn safer_zero(bound: Precision<ScalarValue>, zero: f32) -> Precision<ScalarValue> {
+    let is_zero = matches!(bound.get_value(), Some(ScalarValue::Float32(Some(0.0)) | ScalarValue::Float64(Some(0.0))));
+    let bound = bound.map(|value| signed_zero(value, zero));
+    if is_zero { bound.to_inexact() } else { bound }
 }
 
 /// Returns the zero that is the safer bound: writers of bounds take the two zeros for one value, comparisons here do not.

@@ -95,7 +95,7 @@ pub(in crate::http) async fn answer(
         return Ok(event_stream(wait_for_start(events).await?, ResponsesRenderer::new(dialect)));
     }
     let response = if background {
-        let mut events = events;
+        let mut events = wait_for_start(events).await?;
         let mut renderer = ResponsesRenderer::new(dialect);
         while let Some(event) = events.next().await {
             if !renderer.frame(&event).is_empty() {

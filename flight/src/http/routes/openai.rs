@@ -134,7 +134,7 @@ pub(super) const OPENAI: Surface = Surface {
             verb.answered_by(conversations::update)
         })
         .takes(&[Media::json(&[METADATA.required()])]),
-        Route::delete("/v1/conversations/{id}", "Deletes a conversation with its runs", |verb| {
+        Route::delete("/v1/conversations/{id}", "Deletes a conversation; its responses stay", |verb| {
             verb.answered_by(conversations::remove)
         }),
         Route::get("/v1/conversations/{id}/items", "Items of a conversation", |verb| {
