@@ -5,6 +5,7 @@
 //! A number belongs to the row whose label stands in its clause: "AA had 3" is no proof by the row of UA. Of "AA and UA
 //! had 3 and 5" the first is of the first.
 
+mod alike;
 mod announced;
 mod arithmetic;
 mod bounds;
@@ -16,12 +17,14 @@ mod derived;
 mod earlier;
 mod foreign_extremes;
 mod foreign_numbers;
+mod mixed_up;
 mod names;
 mod numbers;
 mod own;
 mod parts;
 mod ranks;
 mod rates;
+mod respective;
 mod rows;
 mod specific;
 mod tokens;

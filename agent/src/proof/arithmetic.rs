@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::announced::{AnnouncedOperation, ChangeDirection, direction_in};
+use super::claims::is_said_of_one;
 use super::rows::TokenPlace;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says};
 use super::{CellReference, ProofOrigin, ProofRows, number_of};
@@ -24,6 +25,8 @@ pub(super) struct WantedNumber<'a> {
     compared: Vec<usize>,
     /// The column of which that difference is by the word behind the number, `17 points behind B`.
     column: Option<usize>,
+    /// Whether it is said of one row, which has no total of others.
+    is_of_one: bool,
 }
 
 impl<'a> WantedNumber<'a> {
@@ -44,7 +47,8 @@ impl<'a> WantedNumber<'a> {
         };
         let column = result.column_behind(token, clause).filter(|_| compared.len() > 1);
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
-        Self { number, rows, change, is_points, compared, column }
+        let is_of_one = is_said_of_one(result, token, place);
+        Self { number, rows, change, is_points, compared, column, is_of_one }
     }
 
     fn is_named(&self, cell: &NumberCell) -> bool {
@@ -140,7 +144,8 @@ pub(super) fn expression_of(
         let is_exact = written >= 1_000.0 && number.tolerance <= 0.5 && !number.is_percent;
         let is_of_all = wanted.rows.is_empty() || is_of_share;
         if cells.len() > 1 {
-            if (announced.total || (is_exact && is_of_all && result.rows.len() == result.row_count))
+            if ((announced.total && !wanted.is_of_one)
+                || (is_exact && is_of_all && result.rows.len() == result.row_count))
                 && !is_of_other_year(result, column, &announced, sentence)
                 && let Some(found) = whole(added.clone(), sum)
             {
@@ -326,7 +331,15 @@ pub(super) fn expression_across<'r>(
         return None;
     }
     let announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
-    let wanted = WantedNumber { number, rows: &[], change: None, is_points: false, compared: Vec::new(), column: None };
+    let wanted = WantedNumber {
+        number,
+        rows: &[],
+        change: None,
+        is_points: false,
+        compared: Vec::new(),
+        column: None,
+        is_of_one: false,
+    };
     paired(&wanted, &cells, &announced, ShareScale::Unknown)
 }
 
@@ -365,8 +378,16 @@ fn paired(
                 Some(ChangeDirection::Down) => !grows,
                 None => true,
             };
+            // `Rose by 20 from April to May`: of a fall it is the other way round.
+            let rows = (left.reference.row, right.reference.row);
+            let is_so_directed = match (wanted.change, announced.direction) {
+                _ if rows.0 == rows.1 || number.value < 0.0 || !announced.growth => true,
+                (Some((new, old)), Some(ChangeDirection::Up)) => rows == (new, old),
+                (Some((new, old)), Some(ChangeDirection::Down)) => rows == (old, new),
+                _ => true,
+            };
             let tried = [
-                (announced.difference && is_of_kind)
+                (announced.difference && is_of_kind && is_so_directed)
                     .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
                 // `8.15 points` between shares that are kept as fractions.
                 (announced.difference && is_points_of_fraction).then(|| {

@@ -239,7 +239,11 @@ pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
 
 fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     let before = clause[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
-    let words = last_words(before, LONGEST_PHRASE);
+    let words = last_words(before, LONGEST_PHRASE + 1);
+    // `More than a third`; `over a 5-day period` bounds nothing.
+    let is_in_words = !clause[start..].starts_with(|c: char| c.is_ascii_digit());
+    let plain = [" a", " an", " one"].iter().find_map(|article| words.strip_suffix(*article)).filter(|_| is_in_words);
+    let words = plain.unwrap_or(&words);
     // What adds up to a number is that number.
     if words.strip_suffix(" up to").is_some_and(|rest| SUMS.iter().any(|verb| rest.ends_with(verb))) {
         return None;

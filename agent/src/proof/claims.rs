@@ -5,6 +5,7 @@
 use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 
+use super::alike::count_of_alike;
 use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
 use super::foreign_numbers::without_added_part;
@@ -37,6 +38,7 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
         return None;
     }
     group_count(result, token, number, place)
+        .or_else(|| count_of_alike(result, token, number, place))
         .or_else(|| days_between(result, token, number, place))
         .or_else(|| product(result, number, place))
         .or_else(|| rate_origin(result, token, number, place))
@@ -240,6 +242,18 @@ fn group_count(
     })
 }
 
+/// Whether a number is said of the one row right before it: `Leeds had 730 in total`.
+pub(super) fn is_said_of_one(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> bool {
+    const HAS: [&str; 12] =
+        ["had", "has", "sold", "made", "took", "earned", "recorded", "received", "hatte", "hat", "tuvo", "insgesamt"];
+    let [row] = *result.labelled(place.sentence).as_slice() else { return false };
+    let before = place.clause[..token.start].trim_end_matches(|c: char| " $€£".contains(c));
+    let before = before.strip_suffix("a total of").unwrap_or(before).trim_end();
+    let end = result.label_place(row, before).map(|(_, end)| end);
+    HAS.contains(&last_words(before, 1).as_str())
+        && end.is_some_and(|end| before[end..].split_whitespace().count() <= 2)
+}
+
 /// Whether a name stands in a text in the same case.
 pub(super) fn has_word(text: &str, name: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
@@ -429,7 +443,12 @@ fn sum_of_named(
     let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
     // `July was 19.7 degrees warmer than January` is no sum.
     let compares = find_word(place.sentence, "than").is_some();
-    if is_each || compares || !is_large || !(named.len() > 1 || names_all || is_of_all) {
+    if is_each
+        || compares
+        || is_said_of_one(result, token, place)
+        || !is_large
+        || !(named.len() > 1 || names_all || is_of_all)
+    {
         return None;
     }
     let mut columns = measured_columns(result, place.sentence);

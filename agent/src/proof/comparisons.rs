@@ -209,8 +209,18 @@ fn wrongly_true(result: &ProofRows, sentence: &str) -> Vec<usize> {
         let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
         let name = name.strip_prefix("is_").or_else(|| name.strip_prefix("has_")).unwrap_or(&name).replace('_', " ");
         for (clause, _) in clauses(sentence) {
+            let Some(at) = find_word(clause, &name) else { continue };
+            let before = last_words(&clause[..at], 1);
+            if before == "not" || before.ends_with("n't") {
+                let is_true =
+                    |row: &usize| result.rows.get(*row).and_then(|row| row.get(column)) == Some(&Value::Bool(true));
+                if let [row] = *result.labelled(clause).as_slice() {
+                    wrong.extend(Some(row).filter(is_true));
+                }
+                continue;
+            }
             let is_denied = says(clause, &DENIED) || clause.contains("n't");
-            if is_denied || clause.contains('|') || find_word(clause, &name).is_none() {
+            if is_denied || clause.contains('|') {
                 continue;
             }
             let is_false =

@@ -5,6 +5,7 @@
 use chrono::Datelike;
 use serde_json::Value;
 
+use super::mixed_up::{swapped_columns, wrong_month};
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
 use super::rows::ProofRows;
@@ -23,6 +24,10 @@ pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &
     let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
     let mut found: Vec<NamePlace> = wrong_change(sentence, &tokens).into_iter().collect();
     found.extend(wrong_versus(sentence, &tokens));
+    if result.rows.len() == result.row_count && result.rows.len() <= MAX_ROWS {
+        found.extend(swapped_columns(result, sentence, &tokens));
+        found.extend(wrong_month(result, sentence));
+    }
     if is_whole {
         found.extend(wrong_superlative(result, sentence, &tokens));
         found.extend(wrong_first_or_last(result, sentence, &tokens));
@@ -32,7 +37,7 @@ pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &
 }
 
 /// Returns a token's number, where it has no sign and is no year.
-fn number(token: &TextToken) -> Option<f64> {
+pub(super) fn number(token: &TextToken) -> Option<f64> {
     match &token.kind {
         TextTokenKind::Number(number) if number.value >= 0.0 && !is_day_or_year(token) => Some(number.value),
         _ => None,

@@ -156,14 +156,16 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
         let said: Vec<usize> = measured.iter().copied().filter(is_said).collect();
         columns = if said.is_empty() { columns } else { said };
     }
+    let group = rows_of_group(result, row, clause);
     let mut is_compared = false;
     for column in columns {
-        let numbers = result.numbers(column);
+        let numbers: Vec<(usize, f64)> =
+            result.numbers(column).into_iter().filter(|(of, _)| group.contains(of)).collect();
         let Some((_, own)) = numbers.iter().find(|(of, _)| *of == row) else { continue };
         let is_greatest = numbers.iter().all(|(_, other)| other <= own);
         let is_least = numbers.iter().all(|(_, other)| other >= own);
         is_compared |= numbers.len() > 1;
-        let is_so = match extreme {
+        let is_so = match end_of(extreme, result.columns.get(column), clause) {
             Extreme::Greatest => is_greatest,
             Extreme::Least => is_least,
             Extreme::Either => is_greatest || is_least,
@@ -173,6 +175,51 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
         }
     }
     is_compared.then_some(row)
+}
+
+/// Returns the rows among which a clause calls one the most: of `the largest in France` those of France; else all.
+fn rows_of_group(result: &ProofRows, row: usize, clause: &str) -> Vec<usize> {
+    let value = |of: usize, column: usize| result.rows.get(of).and_then(|row| row.get(column));
+    let rows = || 0..result.rows.len();
+    let is_said = |column: &usize| match value(row, *column) {
+        Some(Value::String(group)) if group.len() > 1 => find_word(clause, group)
+            .is_some_and(|at| ["in", "of", "among", "within"].contains(&last_words(&clause[..at], 1).as_str())),
+        Some(Value::Bool(true)) => {
+            let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+            find_word(clause, &name.trim_start_matches("is_").replace('_', " ")).is_some()
+        }
+        _ => false,
+    };
+    let is_shared = |column: &usize| rows().filter(|of| value(*of, *column) == value(row, *column)).count() > 1;
+    let said: Vec<usize> = (0..result.columns.len()).filter(is_said).filter(is_shared).collect();
+    rows().filter(|of| said.iter().all(|column| value(*of, *column) == value(row, *column))).collect()
+}
+
+/// Returns which end is meant by a word that may mean either, where a column's name tells.
+fn end_of(extreme: Extreme, column: Option<&String>, clause: &str) -> Extreme {
+    /// Parts of a column's name, words for its greatest values, and for its least.
+    type EndWords = (&'static [&'static str], &'static [&'static str], &'static [&'static str]);
+    const ENDS: [EndWords; 6] = [
+        (&["temp", "temperature", "tmax", "tmin", "tavg"], &["warmest", "hottest"], &["coldest"]),
+        (&["age"], &["oldest"], &["youngest"]),
+        (&["born", "birth", "founded", "built", "opened"], &["youngest", "newest", "latest"], &["oldest", "earliest"]),
+        (&["speed", "kmh", "kph", "mph"], &["fastest"], &["slowest"]),
+        (&["seconds", "secs", "sec", "duration"], &["slowest"], &["fastest"]),
+        (&["distance"], &["farthest"], &["closest"]),
+    ];
+    if extreme != Extreme::Either {
+        return extreme;
+    }
+    let name = column.map(|name| name.to_lowercase()).unwrap_or_default();
+    let is_called = |parts: &[&str]| name.split(|c: char| !c.is_alphanumeric()).any(|part| parts.contains(&part));
+    let told = ENDS.iter().filter(|(parts, _, _)| is_called(parts)).find_map(|(_, greatest, least)| {
+        match (says(clause, greatest), says(clause, least)) {
+            (true, false) => Some(Extreme::Greatest),
+            (false, true) => Some(Extreme::Least),
+            _ => None,
+        }
+    });
+    told.unwrap_or(extreme)
 }
 
 /// Returns which extreme a clause speaks of; of `the most orders` only the column of orders is left.

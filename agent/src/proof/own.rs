@@ -55,7 +55,11 @@ impl Prover {
             if let Some(origin) = standing {
                 return origin;
             }
-            let labelled = match result.row_beside(token, clause).or_else(|| result.respective_row(token, place)) {
+            // `Leeds and York: 312 and 298`.
+            let is_behind_list = clause[..token.start].trim_end().ends_with(':');
+            let of_list = || result.respective_row(token, place);
+            let listed = if is_behind_list { of_list() } else { None };
+            let labelled = match listed.or_else(|| result.row_beside(token, clause)).or_else(of_list) {
                 Some(row) => vec![row],
                 None => match token.kind {
                     // `Emma in December, all others since July`.

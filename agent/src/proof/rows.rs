@@ -16,7 +16,7 @@ const MOST_NAMED: usize = 100;
 /// Words of a name that is looked for in part.
 const MOST_WORDS: usize = 4;
 /// A longer sentence is no list of names and of as many numbers.
-const LONGEST_LISTED: usize = 400;
+pub(super) const LONGEST_LISTED: usize = 400;
 
 /// The rows of one call.
 #[derive(Debug, Clone)]
@@ -252,17 +252,6 @@ impl ProofRows {
         )
     }
 
-    /// Returns the rows whose labels stand in a sentence, in the order in which they do, with where they end.
-    pub(super) fn labels_in_order(&self, sentence: &str) -> Vec<(usize, usize)> {
-        if sentence.len() > LONGEST_LISTED {
-            return Vec::new();
-        }
-        let place = |row| Some((row, self.label_place(row, sentence)?.1));
-        let mut found: Vec<(usize, usize)> = self.labelled(sentence).into_iter().filter_map(place).collect();
-        found.sort_by_key(|(_, end)| *end);
-        found
-    }
-
     /// Returns where a row's label stands in a text, from its first byte to the one behind its last.
     pub(super) fn label_place(&self, row: usize, text: &str) -> Option<(usize, usize)> {
         self.label_columns().iter().filter_map(|column| self.rows.get(row)?.get(*column)).find_map(|value| {
@@ -281,38 +270,6 @@ impl ProofRows {
                 .chain(months)
                 .find_map(|name| tokens::find_word(text, &name).map(|at| (at, at + name.len())))
         })
-    }
-
-    /// Returns the row that a number is of where a sentence lists names and then as many numbers: of `A and B had 3 and
-    /// 5` the first is of A.
-    pub(super) fn respective_row(&self, token: &TextToken, place: TokenPlace<'_>) -> Option<usize> {
-        let named = self.labels_in_order(place.sentence);
-        let (_, last_end) = *named.last().filter(|_| named.len() > 1)?;
-        let mut numbers: Vec<TextToken> = tokens_in(place.sentence)
-            .into_iter()
-            .filter(|one| matches!(one.kind, TextTokenKind::Number(_)))
-            .filter(|one| !named.iter().any(|(_, end)| *end == one.end))
-            .collect();
-        // Rows of one name are no list.
-        if named.windows(2).any(|pair| pair[0].1 == pair[1].1) {
-            return None;
-        }
-        if numbers.len() != named.len() {
-            numbers.retain(|one| !self.is_year_of_query(one));
-        }
-        let numbers: Vec<usize> = numbers.into_iter().map(|one| one.start).collect();
-        let are_behind = numbers.first().is_some_and(|first| *first >= last_end);
-        if !are_behind || numbers.len() != named.len() {
-            return None;
-        }
-        let index = numbers.iter().position(|start| *start == place.offset + token.start)?;
-        named.get(index).map(|(row, _)| *row)
-    }
-
-    /// Whether a number may be a year that the query asks by, which is no measure of its rows.
-    fn is_year_of_query(&self, token: &TextToken) -> bool {
-        let is_year = matches!(token.kind, TextTokenKind::Number(_)) && token.text.len() == 4;
-        is_year && token.text.starts_with(['1', '2']) && self.query.iter().any(|known| known.kind == token.kind)
     }
 
     /// Returns the columns that tell rows apart by name: those of texts, else the first of several.

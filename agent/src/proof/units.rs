@@ -196,7 +196,30 @@ impl MeasureUnit {
 /// `mean_minutes`, and 39.1 °F none of `temp_c`.
 pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
     let units = unit_beside(token, clause).zip(unit_at(result, column));
+    let currencies = currency_beside(token, clause).zip(result.columns.get(column).and_then(|name| currency_of(name)));
     units.is_some_and(|(unit, of_column)| unit.is_of_kind(of_column) && unit != of_column)
+        || currencies.is_some_and(|(beside, of_column)| beside != of_column)
+}
+
+/// The signs and words of the currencies that are told apart.
+const CURRENCY_WORDS: [(char, &[&str]); 3] =
+    [('$', &["usd", "dollar", "dollars"]), ('€', &["eur", "euro", "euros"]), ('£', &["gbp"])];
+
+fn currency_called(word: &str) -> Option<char> {
+    CURRENCY_WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(sign, _)| *sign)
+}
+
+fn currency_of(name: &str) -> Option<char> {
+    let name = name.to_lowercase();
+    let name = name.split("_per_").next().unwrap_or_default();
+    name.split(|c: char| !c.is_alphanumeric()).find_map(currency_called)
+}
+
+fn currency_beside(token: &TextToken, clause: &str) -> Option<char> {
+    let behind = behind_number(token, clause).to_lowercase();
+    let signs = [clause[..token.start].trim_end().chars().next_back(), behind.chars().next()];
+    let sign = signs.into_iter().flatten().find(|c| CURRENCY_WORDS.iter().any(|(sign, _)| sign == c));
+    sign.or_else(|| currency_called(behind.split(|c: char| !c.is_alphanumeric()).next()?))
 }
 
 /// Whether a number and a column are of units that measure different things: 8 tonnes are no cell of `hectares`.

@@ -396,10 +396,6 @@ fn with_inner_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn 
 /// other without end. So each task merges its own, and sends them as one.
 fn with_merged_tasks(merge: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let merge = with_inner_input(merge)?.data;
-    let count = |input: &Arc<dyn ExecutionPlan>| input.output_partitioning().partition_count();
-    if merge.children().into_iter().map(count).sum::<usize>() < 2 {
-        return Ok(Transformed::yes(merge));
-    }
     let of_task = EnclosedExec::around(Arc::clone(&merge));
     merge.with_new_children(vec![of_task]).map(Transformed::yes)
 }

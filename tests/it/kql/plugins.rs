@@ -57,8 +57,8 @@ async fn activity_is_counted_in_windows() {
             query: "T | evaluate new_activity_metrics(user, at, datetime(2017-08-01), datetime(2017-08-03), 1d)".to_owned(),
             columns: "from_at:datetime to_at:datetime dcount_new_values:long dcount_retained_values:long dcount_churn_values:long \
                       retention_rate:real churn_rate:real",
-            rows: "01 01 3 3 0 1.0 0.0; 01 02 3 1 2 0.3333333333333333 0.6666666666666667; \
-                   01 03 3 2 1 0.6666666666666666 0.33333333333333337; 02 02 2 2 0 1.0 0.0; 02 03 2 2 0 1.0 0.0; 03 03 0 0 0 NaN NaN",
+            rows: "01 01 3 3 0 1.0 0.0; 01 02 2 1 2 0.3333333333333333 0.6666666666666667; \
+                   01 03 2 2 1 0.6666666666666666 0.33333333333333337; 02 02 2 2 0 1.0 0.0; 02 03 0 2 0 1.0 0.0; 03 03 0 0 0 NaN NaN",
         },
         PluginCase {
             query: "let known = T | where user == 'Bob'; T | evaluate new_activity_metrics(user, at, datetime(2017-08-01), \

@@ -268,8 +268,8 @@ impl<'a> Binder<'a> {
         let index = self.scalar(index, scope)?;
         match index.kql_type {
             KqlType::String => self.dynamic_access(ScalarOperator::DynamicMember, base, index, span),
-            KqlType::Long => self.dynamic_access(ScalarOperator::DynamicElement, base, index, span),
-            KqlType::Int | KqlType::Dynamic => {
+            KqlType::Long | KqlType::Dynamic => self.dynamic_access(ScalarOperator::DynamicElement, base, index, span),
+            KqlType::Int => {
                 let index = self.convert(index, KqlType::Long, span)?;
                 self.dynamic_access(ScalarOperator::DynamicElement, base, index, span)
             }

@@ -4,16 +4,17 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array};
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::arguments::FunctionArguments;
+use super::arguments::{FunctionArguments, TypedColumn};
 use super::comparison::{order, same};
 use super::conversion::json_real;
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::interrupt::LoopTurns;
 use crate::types::KqlType;
+use crate::values;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
@@ -118,12 +119,19 @@ fn array_sum(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
+/// Returns the ticks of the spans that an argument has, as which a literal of type dynamic holds them.
+fn ticks_of(arguments: &FunctionArguments, index: usize) -> Result<Option<TypedColumn<Int64Array>>> {
+    if arguments.kql_type(index) == KqlType::TimeSpan { arguments.timespans(index).map(Some) } else { Ok(None) }
+}
+
 fn array_index_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    let (arrays, wanted, spans) = (arguments.dynamics(0)?, arguments.dynamics(1)?, ticks_of(arguments, 1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
     let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
     arguments.make_longs(|row| {
         let (elements, wanted) = (arrays.elements(row)?, wanted.get(row));
+        let ticks = spans.as_ref().and_then(|spans| spans.get(row));
+        let is_it = |element: &Value| same(element, &wanted) || (ticks.is_some() && element.as_i64() == ticks);
         let count = elements.len() as i64;
         let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
         let start = if start < 0 { (start + count).max(0) } else { start } as usize;
@@ -134,8 +142,7 @@ fn array_index_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let nth = nth.max(1) as usize;
-        let mut places =
-            elements.iter().enumerate().skip(start).take(length).filter(|(_, element)| same(element, &wanted));
+        let mut places = elements.iter().enumerate().skip(start).take(length).filter(|(_, element)| is_it(element));
         Some(places.nth(nth - 1).map_or(-1, |(place, _)| place as i64))
     })
 }
@@ -205,6 +212,15 @@ fn shifted(arguments: &FunctionArguments, direction: i64) -> Result<ArrayRef> {
     })
 }
 
+/// Returns what elements are ordered by: spans by their length, where all texts are some.
+fn ranked(keys: &[Value]) -> Vec<Value> {
+    let ticks = |text: &str| values::parse_timespan(text).filter(|ticks| values::format_timespan(*ticks) == text);
+    if !keys.iter().filter_map(Value::as_str).all(|text| ticks(text).is_some()) {
+        return keys.to_vec();
+    }
+    keys.iter().map(|key| key.as_str().and_then(ticks).map_or_else(|| key.clone(), Value::from)).collect()
+}
+
 /// Sorts an array. A last argument of type bool says whether nulls come last. The first of several arrays decides the
 /// order of all, and the result is an array of them.
 fn sorted(arguments: &FunctionArguments, descending: bool) -> Result<ArrayRef> {
@@ -216,7 +232,8 @@ fn sorted(arguments: &FunctionArguments, descending: bool) -> Result<ArrayRef> {
         let Some(keys) = arrays.first().and_then(|keys| keys.elements(row)) else { return Ok(Value::Null) };
         let nulls_last = nulls_last.as_ref().and_then(|option| option.get(row)).unwrap_or(true);
         let mut positions: Vec<usize> = (0..keys.len()).collect();
-        positions.sort_by(|left, right| compare(&keys[*left], &keys[*right], descending, nulls_last));
+        let ranks = ranked(&keys);
+        positions.sort_by(|left, right| compare(&ranks[*left], &ranks[*right], descending, nulls_last));
         let arranged = |elements: Vec<Value>| -> Value {
             positions
                 .iter()
@@ -338,10 +355,12 @@ fn set_difference(arguments: &FunctionArguments) -> Result<ArrayRef> {
 }
 
 fn set_has_element(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    let (arrays, wanted, spans) = (arguments.dynamics(0)?, arguments.dynamics(1)?, ticks_of(arguments, 1)?);
     arguments.make_bools(|row| {
         let wanted = wanted.get(row);
-        Some(arrays.elements(row)?.iter().any(|element| same(element, &wanted)))
+        let ticks = spans.as_ref().and_then(|spans| spans.get(row));
+        let is_it = |element: &Value| same(element, &wanted) || (ticks.is_some() && element.as_i64() == ticks);
+        Some(arrays.elements(row)?.iter().any(is_it))
     })
 }
 

@@ -31,7 +31,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("monthofyear", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.month()))),
     entry("dayofmonth", "t", INT, |arguments| dates(arguments, |date| i64::from(date.day()))),
     entry("dayofyear", "t", INT, |arguments| dates(arguments, |date| i64::from(date.ordinal()))),
-    entry("weekofyear", "t", INT, |arguments| dates(arguments, week_of_year)),
+    entry("weekofyear", "t", INT, |arguments| dates(arguments, old_week_of_year)),
     entry("week_of_year", "t", INT, |arguments| dates(arguments, week_of_year)),
     entry("hourofday", "t", INT, hourofday),
     entry("dayofweek", "t", Returns::Is(KqlType::TimeSpan), dayofweek),
@@ -131,6 +131,12 @@ fn dates(arguments: &FunctionArguments, part: impl Fn(NaiveDate) -> i64) -> Resu
 
 fn week_of_year(date: NaiveDate) -> i64 {
     date.iso_week().week().into()
+}
+
+/// The week as it was counted before ISO 8601: the first of a year is the one with its first Wednesday.
+fn old_week_of_year(date: NaiveDate) -> i64 {
+    let wednesday = days_later(date, 3 - i64::from(date.weekday().num_days_from_sunday())).unwrap_or(date);
+    i64::from(wednesday.ordinal0() / 7 + 1)
 }
 
 fn hourofday(arguments: &FunctionArguments) -> Result<ArrayRef> {

@@ -75,6 +75,9 @@ fn typed_in_constants(arguments: &FunctionArguments, ignore_case: bool, mut keys
         let converted = converted.as_string::<i32>().iter().flatten();
         keys.extend(converted.filter_map(|json| typed_key(&values::parse_json(json), kql_type, ignore_case)));
     }
+    if kql_type == KqlType::TimeSpan {
+        add_spans(&mut keys);
+    }
     let values = arguments.dynamics(0)?;
     let key_of = |row| typed_key(&values.get(row), kql_type, ignore_case);
     arguments.make_total(|row| key_of(row).is_some_and(|key| keys.contains(&key)))
@@ -101,8 +104,21 @@ fn in_columns(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayR
             let kql_type = if is_text { KqlType::String } else { *kql_type };
             collect(&list.get(row), kql_type, ignore_case, &mut keys);
         }
+        if arguments.kql_type(0) == KqlType::TimeSpan {
+            add_spans(&mut keys);
+        }
         typed_key(&value.get(row), arguments.kql_type(0), ignore_case).is_some_and(|key| keys.contains(&key))
     })
+}
+
+/// Adds the texts of spans: a literal of type dynamic holds one as its ticks, a value is its text.
+fn add_spans(keys: &mut HashSet<SetKey>) {
+    let span = |key: &SetKey| match key {
+        SetKey::Whole(ticks) => Some(SetKey::Text(values::format_timespan(*ticks))),
+        _ => None,
+    };
+    let spans: Vec<SetKey> = keys.iter().filter_map(span).collect();
+    keys.extend(spans);
 }
 
 fn collect(value: &Value, kql_type: KqlType, ignore_case: bool, keys: &mut HashSet<SetKey>) {

@@ -111,7 +111,15 @@ impl<'a> Binder<'a> {
             name => return invalid(call.function.span, format!("there is no plugin `{name}`")),
         };
         match schema {
-            Some(schema) => self.as_declared(result, schema, &given),
+            Some(schema) => {
+                let is_declared = |column: &Column| schema.columns.iter().any(|it| it.name.text == column.name);
+                let has_others = !schema.keeps_input && !result.columns.iter().all(is_declared);
+                let lacks_some = schema.columns.iter().any(|it| result.column(&it.name.text).is_none());
+                if call.function.text == "pivot" && (has_others || lacks_some) {
+                    return invalid(call.function.span, "`pivot` has other columns than those that are declared");
+                }
+                self.as_declared(result, schema, &given)
+            }
             None => Ok(result),
         }
     }

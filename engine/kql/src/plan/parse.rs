@@ -252,7 +252,8 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
     let mut pattern = match mode {
         ParseMode::Simple | ParseMode::Relaxed => "(?s)^".to_owned(),
         ParseMode::Regex => {
-            let flags: String = flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 's' | 'U')).collect();
+            let flags: String =
+                flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 's' | 'U' | 'R' | 'u' | 'x')).collect();
             if flags.is_empty() { flags } else { format!("(?{flags})") }
         }
     };

@@ -131,6 +131,14 @@ impl<'a> Binder<'a> {
                 };
                 self.term_in(&columns, term, searched.case_sensitive, predicate.span)
             }
+            ExprKind::Binary { operator: BinaryOperator::Text(text), left, right, .. }
+                if searched.case_sensitive && !matches!(left.kind, ExprKind::Star) =>
+            {
+                let scope = ExpressionScope::over_columns(environment, searched.columns);
+                let sides = vec![self.scalar(left, &scope)?, self.scalar(right, &scope)?];
+                let exact = BinaryOperator::Text(TextMatch { case_sensitive: true, ..*text });
+                Ok(self.apply_operator(ScalarOperator::Binary(exact), sides, predicate.span)?.expr)
+            }
             _ => self.predicate(predicate, &ExpressionScope::over_columns(environment, searched.columns)),
         }
     }

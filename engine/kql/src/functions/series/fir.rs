@@ -22,8 +22,12 @@ fn fir(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let Some((values, mut weights)) = numbers_at(&series, row).zip(weights) else { return Ok(Value::Null) };
         steps.spend(arguments, values.len(), weights.len())?;
         let is_normalized = normalized.as_ref().and_then(|normalized| normalized.get(row));
+        let has_negative = weights.iter().any(|weight| *weight < 0.0);
+        if has_negative && is_normalized == Some(true) {
+            return Ok(Value::Null);
+        }
         let sum: f64 = weights.iter().sum();
-        if is_normalized.unwrap_or_else(|| weights.iter().all(|weight| *weight >= 0.0)) && sum != 0.0 {
+        if is_normalized.unwrap_or(!has_negative) && sum != 0.0 {
             weights.iter_mut().for_each(|weight| *weight /= sum);
         }
         let ahead = if centered(row) { weights.len() / 2 } else { 0 };

@@ -11,7 +11,7 @@ use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputV
 use crate::types::KqlType::{Dynamic, Real};
 use crate::values;
 
-const DEFAULT_DEGREE: i64 = 5;
+const DEFAULT_DEGREE: i64 = 1;
 const MAX_DEGREE: usize = 7;
 const TICKS_OF_SECOND: f64 = 1e7;
 
@@ -34,7 +34,7 @@ fn polynomial(arguments: &FunctionArguments, output: &mut OutputColumns) -> Resu
         let Some(y) = numbers_at(&series, row) else { return Ok(None) };
         let x = match &axis {
             Some(axis) if !axis.get(row).is_null() => positions(axis, row),
-            _ => Some((0..y.len()).map(|index| Some(index as f64)).collect()),
+            _ => Some((1..=y.len()).map(|index| Some(index as f64)).collect()),
         };
         let Some(x) = x.filter(|x| x.len() == y.len()) else {
             return Err(arguments.error("the series and its axis are arrays of one length"));

@@ -121,11 +121,16 @@ const NEW_ACTIVITY: &str = "let __E = materialize(__T | where __ts between (__st
     | join kind=inner (range __to from __start to __end step __bin | extend __one = 1) on __one \
     | where __to >= __from \
     | join kind=inner (__E | extend __one = 1 | distinct __one{, dims}) on __one; \
-    __pairs | join kind=leftouter (__F | summarize __new = count() by __from{, dims}) on __from{, dims} \
-    | join kind=leftouter (__F | join kind=inner (__E) on __id{, dims} \
-    | summarize __kept = count() by __from, __to = __ts{, dims}) on __from, __to{, dims} \
-    | extend __new = coalesce(__new, 0), __kept = coalesce(__kept, 0) \
-    | extend __lost = __new - __kept, __retained = todouble(__kept) / todouble(__new) \
+    let __K = materialize(__F | join kind=inner (__E) on __id{, dims} \
+    | summarize __kept = count() by __from, __to = __ts{, dims}); \
+    let __N = __pairs | join kind=inner (__K | project __first = __from, __to, __seen = __kept{, dims}) on __to{, dims} \
+    | where __first > __from or (__to == __from and __first == __from) \
+    | summarize __new = sum(__seen) by __from, __to{, dims}; \
+    __pairs | join kind=leftouter (__F | summarize __cohort = count() by __from{, dims}) on __from{, dims} \
+    | join kind=leftouter (__K) on __from, __to{, dims} \
+    | join kind=leftouter (__N) on __from, __to{, dims} \
+    | extend __new = coalesce(__new, 0), __cohort = coalesce(__cohort, 0), __kept = coalesce(__kept, 0) \
+    | extend __lost = __cohort - __kept, __retained = todouble(__kept) / todouble(__cohort) \
     | extend __churn = 1.0 - __retained";
 
 const ROLLING_PERCENTILE: &str = "let __E = materialize(__T | where isnotnull(__ts) | extend __ts = bin(__ts, __bin)); \

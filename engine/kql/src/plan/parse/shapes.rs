@@ -13,7 +13,7 @@ const BOOL_OF_REGEX: &str = r"\s*(?i:true|false)";
 /// Dashes say that the year comes first, slashes that it comes last.
 const DATETIME: &str = concat!(
     r"\s*(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}/\d{1,2}/\d{1,4})",
-    r"(?:[Tt ]\s*\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?",
+    r"(?:[Tt\x20]\s*\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?",
     r"(?:[Zz]|[-+]\d{1,2}(?::\d{1,2})?)?"
 );
 /// After days there are seconds.
