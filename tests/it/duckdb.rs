@@ -333,6 +333,22 @@ async fn a_lake_that_duckdb_made_is_opened() {
 }
 
 #[tokio::test]
+async fn files_of_a_lake_that_duckdb_made_through_a_link_are_no_orphans() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    std::fs::create_dir_all(real.join("data")).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let options = format!("{TO_FILES}, DATA_PATH '{}/'", link.join("data").display());
+    duckdb(&real, &options, &["CREATE TABLE lake.first AS SELECT 42 AS a"]);
+    let files = || std::fs::read_dir(real.join("data/main/first")).unwrap().count();
+    assert_eq!(files(), 1);
+    let catalog = open(&real).await;
+    let found = catalog.check(Some(std::time::Duration::ZERO)).await.unwrap();
+    assert_eq!((found.orphans.len(), found.removed), (0, 0), "{found:?}");
+    assert_eq!(files(), 1);
+}
+
+#[tokio::test]
 async fn we_write_the_rows_that_duckdb_writes() {
     let ours = tempfile::tempdir().unwrap();
     let catalog = open(ours.path()).await;

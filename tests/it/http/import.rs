@@ -268,6 +268,28 @@ async fn a_file_that_lost_its_line_ends_is_refused() {
     }
 }
 
+#[tokio::test]
+async fn no_value_and_no_fraction_of_json_is_lost() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let import = async |query: &str, body: &str| {
+        import(&server, &format!("table=t&format=ndjson&if_exists=replace{query}"), body, None).await
+    };
+    let many: String = (0..3_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    for body in ["{\"n\":1}\n{\"n\":2} {\"n\":3}\n{\"n\":4}\n", &format!("{many}{{\"n\":1}}{{\"n\":2}}")] {
+        let refused = import("", body).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+    }
+    // What was declared to be whole has no fraction, wherever it stands; `2.0` is whole.
+    for (types, body) in
+        [("n%3DBIGINT", "{\"n\":1}\n{\"n\":2.9}\n"), ("n%3DBIGINT%5B%5D", "{\"n\":[1]}\n{\"n\":[1, 2.9]}\n")]
+    {
+        let refused = import(&format!("&types={types}"), body).await;
+        assert_eq!(refused.status, 400, "{types}: {}", refused.text);
+        let taken = import(&format!("&types={types}"), &body.replace("2.9", "2.0")).await;
+        assert_eq!((taken.status, &taken.json()["rows"]), (200, &json!(2)), "{types}: {}", taken.text);
+    }
+}
+
 async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> HttpReply {
     server.send(server.http.post(server.url(&format!("/v1/import?{query}"))).body(body.to_owned()), token).await
 }
