@@ -297,8 +297,9 @@ fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
             Part::IsoYear => i64::from(time.iso_week().year()),
             Part::Year => year,
             Part::Decade => year.div_euclid(10),
-            Part::Century => (year - 1).div_euclid(100),
-            Part::Millennium => (year - 1).div_euclid(1_000),
+            // As in DuckDB those begin with 1900 and 2000 here.
+            Part::Century => year / 100,
+            Part::Millennium => year / 1_000,
             Part::Quarter => year * 4 + i64::from(time.month0() / 3),
             _ => year * 12 + i64::from(time.month0()),
         }

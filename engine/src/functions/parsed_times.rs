@@ -123,6 +123,10 @@ fn date_of(parsed: &Parsed) -> Option<NaiveDate> {
     }
     if let Some(year) = parsed.year_mod_100() {
         fields.set_year_mod_100(i64::from(year)).ok()?;
+        // As in C and DuckDB 69 is in the century before.
+        if year == 69 && parsed.year().is_none() && parsed.year_div_100().is_none() {
+            fields.set_year_div_100(19).ok()?;
+        }
     }
     if fields == Parsed::new() {
         let iso_year = parsed.isoyear().filter(|_| parsed.isoweek().is_some());

@@ -12,6 +12,8 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::{Regex, RegexBuilder};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
 use super::format::{Style, formatted, quoted_name};
@@ -241,17 +243,20 @@ impl Patterns {
     fn get(&mut self, pattern: &str, options: &str) -> Result<&Regex> {
         let is_known = self.last.as_ref().is_some_and(|(known, with, _)| known == pattern && with == options);
         if !is_known {
-            let mut builder = RegexBuilder::new(pattern);
+            // A pattern that is meant as it is written.
+            let literal = options.contains('l').then(|| regex::escape(pattern));
+            let mut builder = RegexBuilder::new(literal.as_deref().unwrap_or(pattern));
             builder.size_limit(MAX_REGEX_BYTES);
             for option in options.chars() {
                 match option {
                     'i' => _ = builder.case_insensitive(true),
                     's' => _ = builder.dot_matches_new_line(true),
                     'm' | 'n' | 'p' => _ = builder.multi_line(true),
-                    'c' | 'g' | 'l' => {}
+                    'c' => _ = builder.case_insensitive(false),
+                    'g' | 'l' => {}
                     _ => {
                         return Err(invalid(format!(
-                            "`{option}` is no option of a regular expression; there are i, s, m, c, g"
+                            "`{option}` is no option of a regular expression; there are i, s, m, c, g, l"
                         )));
                     }
                 }
@@ -485,33 +490,12 @@ fn texts(arrays: &[ArrayRef], rows: usize, style: Style) -> Result<ArrayRef> {
     Ok(Arc::new(StringArray::from(values)))
 }
 
-/// Letters of European languages without their marks.
+/// Letters without their marks; those that have none of their own stay, but for `ø`.
 fn without_accents(text: &str) -> String {
-    const PLAIN: [(&str, &str); 14] = [
-        ("àáâãäåāăą", "a"),
-        ("ÀÁÂÃÄÅĀĂĄ", "A"),
-        ("çćĉċč", "c"),
-        ("ÇĆĈĊČ", "C"),
-        ("èéêëēĕėęě", "e"),
-        ("ÈÉÊËĒĔĖĘĚ", "E"),
-        ("ìíîïĩīĭį", "i"),
-        ("ÌÍÎÏĨĪĬĮ", "I"),
-        ("ñńņňòóôõöøōŏő", "no"),
-        ("ÑŃŅŇÒÓÔÕÖØŌŎŐ", "NO"),
-        ("ùúûüũūŭůűų", "u"),
-        ("ÙÚÛÜŨŪŬŮŰŲ", "U"),
-        ("ýÿŷśŝşšžźż", "ysz"),
-        ("ÝŸŶŚŜŞŠŽŹŻ", "YSZ"),
-    ];
-    let plain = |letter: char| {
-        let (letters, to) = PLAIN.iter().find(|(letters, _)| letters.contains(letter))?;
-        let at = letters.chars().position(|known| known == letter)?;
-        let group = match to.len() {
-            2 => usize::from(at >= 4),
-            3 => usize::from(at >= 3) + usize::from(at >= 7),
-            _ => 0,
-        };
-        to.chars().nth(group)
+    let plain = |letter: char| match letter {
+        'ø' => 'o',
+        'Ø' => 'O',
+        other => other,
     };
-    text.chars().map(|letter| if letter.is_ascii() { letter } else { plain(letter).unwrap_or(letter) }).collect()
+    text.nfd().filter(|letter| !is_combining_mark(*letter)).map(plain).nfc().collect()
 }
