@@ -12,7 +12,7 @@ use datafusion::logical_expr::ScalarUDF;
 use serde_json::{Map, Number, Value};
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
-use super::value_text::texts;
+use super::value_text;
 use crate::type_names::sql_name;
 
 /// The one field of a struct whose value is JSON and no text.
@@ -465,7 +465,7 @@ fn json_of(array: &ArrayRef, row: usize) -> Result<Value> {
         }
         // Arrow's text of them is none of SQL.
         DataType::Interval(_) | DataType::Duration(_) => {
-            Value::String(texts(&array.slice(row, 1), false)?.value(0).to_owned())
+            Value::String(value_text::texts(&array.slice(row, 1), false)?.value(0).to_owned())
         }
         _ => Value::String(ArrayFormatter::try_new(array, &FormatOptions::default())?.value(row).to_string()),
     })
