@@ -94,3 +94,24 @@ async fn no_buffer_has_what_a_policy_hides() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_that_fails_does_not_say_on_which_value() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE levels AS SELECT * FROM (VALUES (1, '2'), (2, 'SECRET-7')) t(id, level)",
+            "CREATE ROW POLICY low ON levels USING (CAST(level AS INT) <= 3) TO PUBLIC",
+        ],
+    )
+    .await;
+    let reader = caller(&engine, "ann", &[], None);
+    for sql in ["SELECT count(*) FROM levels", "SELECT id FROM levels WHERE id = 2"] {
+        let error = rows(&reader, sql).await.unwrap_err();
+        assert_eq!(error.code(), "invalid_value", "{error}");
+        assert!(!error.to_string().contains("SECRET"), "{error}");
+    }
+    engine.close().await.unwrap();
+}
