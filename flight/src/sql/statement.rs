@@ -14,6 +14,7 @@ use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use prost::Message;
 use prost_types::Timestamp;
 use querent_engine::policy::AuthorizedPlan;
@@ -349,10 +350,7 @@ impl Statements {
             if statement.is_kql {
                 // Not described first: that would run a pivot's queries twice, and commands are carried out.
                 let session = caller.session_of(&self.state, &statement).await?;
-                let mut rows = session.kql(&statement.text).await?;
-                while let Some(batch) = rows.next().await {
-                    batch?;
-                }
+                carried_out(session, Arc::clone(&statement)).await?;
                 return Ok(None);
             }
             let planned = self.plan(caller, statement, ResultTypes::default()).await?;
@@ -392,6 +390,17 @@ impl Statements {
         let slot = slot.filter(|_| !changes);
         Ok((schema, rows.holding(slot)))
     }
+}
+
+/// Runs KQL whose rows nobody fetches. Boxed as what it is, so that the compiler does not look into it for each caller.
+fn carried_out(session: Session, statement: Arc<StatementText>) -> BoxFuture<'static, Result<(), ApiError>> {
+    Box::pin(async move {
+        let mut rows = session.kql(&statement.text).await?;
+        while let Some(batch) = rows.next().await {
+            batch?;
+        }
+        Ok(())
+    })
 }
 
 /// Passes the query's batches on until it is cancelled, and tells the metrics how it ended.
