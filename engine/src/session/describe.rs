@@ -328,7 +328,7 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let clock = QueryClock::start(self.limits.wall_clock);
+        let clock = QueryClock::start(self.in_force().limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let _abandoned = interrupt.abandon_on_drop();
         let slots = self.engine.runtime().planning.of(self.principal.subject());

@@ -13,8 +13,8 @@ use arrow_flight::{FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use prost::Message;
 use prost_types::Timestamp;
 use querent_engine::policy::AuthorizedPlan;
@@ -94,7 +94,7 @@ impl Statements {
     ) -> Result<PlannedStatement, ApiError> {
         let session = caller.session_of(&self.state, &statement).await?.with_result_types(types);
         if statement.is_kql {
-            let schema = session.describe_kql(&statement.text).await?;
+            let schema = session.describe_kql(&statement.text).boxed().await?;
             return Ok(PlannedStatement { schema, changes: false, session, work: StatementWork::Kql, statement });
         }
         let planned = match statement.parameter_rows()? {
