@@ -15,7 +15,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::kql::{KqlColumn, KqlType};
 use querent_engine::{KqlAnswers, KqlResult, QueryStream};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::{RequestIds, description, one_api_error, timestamp};

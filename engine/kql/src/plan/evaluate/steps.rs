@@ -22,8 +22,8 @@ use crate::types::KqlType;
 /// The most rows that are read.
 const MAX_ROWS: usize = 1_000_000;
 
-/// The times of the newest sequence that has come to a step.
-type NewestSequence = Option<Vec<i64>>;
+/// The times of the sequences that have come to a step.
+type OpenSequences = BTreeSet<Vec<i64>>;
 
 /// The times of a sequence's steps, and a row of its dimensions.
 struct FoundSequence {
@@ -177,7 +177,7 @@ fn sequences(
                     continue;
                 }
                 made += usize::from(step > 0);
-                if made > MAX_SEQUENCES {
+                if made > MAX_ROWS {
                     return fail(BindErrorCode::TooLarge, span, "the rows have too many sequences".to_owned());
                 }
                 if step + 1 == steps.len() {
