@@ -67,28 +67,31 @@ pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummar
             lake_files::for_each(&copied_store, |file| {
                 // What lies elsewhere is not the folder's.
                 let Ok(below) = file.path.strip_prefix(&data) else { return Ok(()) };
-                if copied.insert(below.to_owned()) && file.path.is_file() {
-                    let place = Path::new(DATA_FOLDER).join(below);
-                    let length = copy_file(&file.path, &target.join(&place))?;
-                    if let Some(known) = file.bytes.filter(|known| file.is_live && *known != length) {
-                        return Err(invalid(&format!(
-                            "{} has {length} bytes instead of {known}; `querent check` lists what is damaged: drop those \
-                             tables, or restore an older backup",
-                            file.path.display()
-                        )));
-                    }
-                    if file.is_live && file.is_parquet && check_pages(&target.join(&place)).is_err() {
-                        return Err(invalid(&format!(
-                            "{} is not as it was written; `querent check --contents` lists what is damaged: drop those tables, \
-                             or restore an older backup",
-                            file.path.display()
-                        )));
-                    }
-                    written.push(place);
-                    bytes += length;
+                let place = Path::new(DATA_FOLDER).join(below);
+                let copy = target.join(&place);
+                if file.path.is_file() && copied.insert(below.to_owned()) {
+                    bytes += copy_file(&file.path, &copy)?;
                     files += 1;
-                } else if file.is_live && !file.path.is_file() {
-                    return Err(io_error(&file.path)(std::io::ErrorKind::NotFound.into()));
+                    written.push(place);
+                }
+                // A renamed table names its files twice, and lives by one of the names only.
+                if !file.is_live {
+                    return Ok(());
+                }
+                let length = copy.metadata().map_err(io_error(&file.path))?.len();
+                if let Some(known) = file.bytes.filter(|known| *known != length) {
+                    return Err(invalid(&format!(
+                        "{} has {length} bytes instead of {known}; `querent check` lists what is damaged: drop those \
+                         tables, or restore an older backup",
+                        file.path.display()
+                    )));
+                }
+                if file.is_parquet && check_pages(&copy).is_err() {
+                    return Err(invalid(&format!(
+                        "{} is not as it was written; `querent check --contents` lists what is damaged: drop those tables, \
+                         or restore an older backup",
+                        file.path.display()
+                    )));
                 }
                 Ok(())
             })?;
@@ -111,6 +114,9 @@ pub async fn restore(backup: &Path, data_dir: &Path) -> Result<BackupSummary> {
         let manifest = backup.join(MANIFEST);
         if !manifest.is_file() {
             return Err(invalid(&format!("{} is no whole backup: it has no {MANIFEST}", backup.display())));
+        }
+        if backup.join(CATALOG_FILE).metadata().map_or(0, |found| found.len()) == 0 {
+            return Err(invalid(&format!("{} is no whole backup: it has no {CATALOG_FILE}", backup.display())));
         }
         let summary: BackupSummary = read_manifest(&manifest)?;
         let data = backup.join(DATA_FOLDER);

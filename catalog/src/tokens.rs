@@ -8,6 +8,7 @@
 //! because the last one ended.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use parking_lot::RwLock;
@@ -127,7 +128,7 @@ struct ValidToken {
 #[derive(Clone, Copy)]
 pub struct CatalogTokens<'a> {
     pub(crate) store: &'a Store,
-    pub(crate) registry: &'a TokenRegistry,
+    pub(crate) registry: &'a Arc<TokenRegistry>,
 }
 
 impl CatalogTokens<'_> {
@@ -154,9 +155,18 @@ impl CatalogTokens<'_> {
     /// Ends a token at once. Errors: `object_not_found`, also for a token of databases that the caller may not see.
     pub async fn revoke(self, who: &Principal, id: i64, now: DateTime<Utc>) -> Result<()> {
         let who = who.clone();
-        self.store.write_rows(move |connection| revoke(connection, &who, id, now)).await?;
-        self.registry.known.write().valid.retain(|_, token| token.id != id);
-        Ok(())
+        let registry = Arc::clone(self.registry);
+        // With the row, not after it: the caller may leave while it is committed.
+        let write = move |connection: &StoreConnection| {
+            revoke(connection, &who, id, now)?;
+            registry.known.write().valid.retain(|_, token| token.id != id);
+            Ok(())
+        };
+        let revoked = self.store.write_rows(write).await;
+        if revoked.is_err() {
+            self.registry.reload(self.store).await?;
+        }
+        revoked
     }
 
     /// Tokens in the order in which they were created, those that ended included.

@@ -130,6 +130,8 @@ pub(crate) struct VectorIndexRegistry {
     current: RwLock<Arc<HashMap<i64, Vec<Arc<TableVectorIndex>>>>>,
     /// Notified when an index may lack rows.
     changed: Notify,
+    /// Held while the definitions are taken in: of two, the later one must not be replaced by the earlier.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 /// One vector index.
@@ -156,6 +158,7 @@ impl VectorIndexRegistry {
             progress,
             current: RwLock::default(),
             changed: Notify::new(),
+            reloading: tokio::sync::Mutex::default(),
         });
         registry.reload().await?;
         registry.sweep().await;
@@ -169,6 +172,7 @@ impl VectorIndexRegistry {
 
     /// Takes in the definitions as they are stored now. Datasets of those that are gone are removed.
     async fn reload(self: &Arc<Self>) -> Result<()> {
+        let _turn = self.reloading.lock().await;
         let stored = self.store()?.read(rows::all).await?;
         let gone = {
             let mut current = self.current.write();
@@ -255,9 +259,7 @@ impl TableVectorIndex {
     pub async fn note_damage(&self, of: Option<&Arc<OpenVectors>>, error: &CatalogError) {
         let mut opened = self.opened.lock().await;
         // A search may have ended on what was replaced meanwhile.
-        if let (Some(of), Some(opened)) = (of, opened.as_ref())
-            && !Arc::ptr_eq(of, opened)
-        {
+        if of.is_some_and(|of| opened.as_ref().is_none_or(|opened| !Arc::ptr_eq(of, opened))) {
             return;
         }
         *opened = None;

@@ -48,6 +48,9 @@ impl fmt::Display for ClientAddress {
 pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
     if state.auth.is_open() {
         check(parts, &state.settings)?;
+    } else if !parts.method.is_safe() && !has_bearer(&parts.headers) {
+        // A browser shows a certificate, and a password that it was given once, for whatever page sends the request.
+        check_origin(parts, &state.settings)?;
     }
     let forwarded = state.forwarding.forwarded(&parts.method, &parts.uri, &parts.headers)?;
     match forwarded.and_then(|forwarded| forwarded.certificate) {
@@ -58,6 +61,12 @@ pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal,
         }
         None => state.auth.authenticate(&parts.headers).await,
     }
+}
+
+/// Whether a request has a token that a script put there: browsers send none by themselves.
+pub(crate) fn has_bearer(headers: &http::HeaderMap) -> bool {
+    let sent = headers.get(http::header::AUTHORIZATION).and_then(|sent| sent.to_str().ok()).unwrap_or_default();
+    sent.split_once(' ').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
 }
 
 /// The layer around all routes: lets a gRPC call pass only if its headers are in order, with a bounded body; other requests

@@ -109,7 +109,11 @@ async fn read_whole(
     let mut bytes = 0;
     let mut count = 0;
     while let Some(chunk) = stream.next().await {
-        let Ok(chunk) = chunk else { break };
+        let Ok(chunk) = chunk else {
+            // Half an answer is none.
+            answers.forget(name);
+            break;
+        };
         bytes += chunk.len();
         answer.chunks.lock().push(chunk);
         answer.bytes.store(bytes, Ordering::Relaxed);

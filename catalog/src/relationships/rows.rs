@@ -92,10 +92,10 @@ pub(crate) fn list(
     // Rows that the caller may not see are skipped, so a page may take several reads.
     loop {
         let batch = match table {
-            Some(table) => rows_of_table(view.connection, table)?.into_iter().filter(|row| row.id > after).collect(),
+            Some(table) => rows_of_table_after(view.connection, table, after, limit + 1)?,
             None => rows_after(view, who, after, limit + 1)?,
         };
-        let is_last = table.is_some() || batch.len() <= limit;
+        let is_last = batch.len() <= limit;
         for row in batch {
             after = row.id;
             if let Some(edge) = resolve_row(view, who, row)? {
@@ -145,13 +145,22 @@ fn read(row: &StoreRow<'_>) -> DatabaseResult<RelationshipRow> {
 
 /// The stored relationships of a table, in either role.
 pub(super) fn rows_of_table(connection: &StoreConnection, table: &TableName) -> Result<Vec<RelationshipRow>> {
+    rows_of_table_after(connection, table, 0, MAX_STORED)
+}
+
+fn rows_of_table_after(
+    connection: &StoreConnection,
+    table: &TableName,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<RelationshipRow>> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM querent_relationship WHERE from_database = ?1 AND from_table = ?2
-         UNION SELECT {COLUMNS} FROM querent_relationship WHERE to_database = ?1 AND to_table = ?2
-         ORDER BY relationship_id LIMIT ?3"
+        "SELECT {COLUMNS} FROM querent_relationship WHERE from_database = ?1 AND from_table = ?2 AND relationship_id > ?3
+         UNION SELECT {COLUMNS} FROM querent_relationship WHERE to_database = ?1 AND to_table = ?2 AND relationship_id > ?3
+         ORDER BY relationship_id LIMIT ?4"
     ))?;
-    let rows =
-        statement.query_map(params![name_key(&table.database), name_key(&table.table), MAX_STORED as i64], read)?;
+    let (database, table) = (name_key(&table.database), name_key(&table.table));
+    let rows = statement.query_map(params![database, table, after, limit as i64], read)?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
 }
 

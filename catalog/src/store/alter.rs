@@ -170,6 +170,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
             .execute([change.snapshot(), info.id, id])?;
     }
     dependents::delete_values(change.connection(), info.id)?;
+    dependents::delete_vector_indexes_of_column(change.connection(), info.id, dropped.id)?;
     Ok(Altered::Layout)
 }
 

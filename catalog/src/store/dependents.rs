@@ -71,3 +71,19 @@ pub(crate) fn insert_relationship(
         )?;
     Ok(id)
 }
+
+/// Deletes the vector indexes of a column that is being dropped; their datasets are removed afterwards.
+pub(super) fn delete_vector_indexes_of_column(
+    connection: &StoreConnection,
+    table_id: i64,
+    column_id: i64,
+) -> Result<()> {
+    for statement in [
+        "DELETE FROM querent_vector_index_file
+         WHERE index_id IN (SELECT index_id FROM querent_vector_index WHERE table_id = ? AND column_id = ?)",
+        "DELETE FROM querent_vector_index WHERE table_id = ? AND column_id = ?",
+    ] {
+        connection.prepare_cached(statement)?.execute([table_id, column_id])?;
+    }
+    Ok(())
+}

@@ -55,7 +55,25 @@ fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
              WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
         )?
         .query_row([table_id, view.snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(format!("files {files} to {}", newest.unwrap_or(-1)))
+    let (deletes, newest_delete): (i64, Option<i64>) = view
+        .connection
+        .prepare_cached(
+            "SELECT COUNT(*), MAX(delete_file_id) FROM ducklake_delete_file
+             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([table_id, view.snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // It grows with rows that DuckDB keeps in the catalog, too.
+    let next_row: Option<Option<i64>> = view
+        .connection
+        .prepare_cached("SELECT next_row_id FROM ducklake_table_stats WHERE table_id = ?")?
+        .query_row([table_id], |row| row.get(0))
+        .optional()?;
+    Ok(format!(
+        "files {files} to {}, deletes {deletes} to {}, rows to {}",
+        newest.unwrap_or(-1),
+        newest_delete.unwrap_or(-1),
+        next_row.flatten().unwrap_or(-1)
+    ))
 }
 
 /// Stores a profile in place of an older one.

@@ -194,6 +194,10 @@ impl OpenVectors {
         let mut near: Vec<(f32, NeighbourRow, usize)> = Vec::with_capacity(addresses.len());
         for (row, address) in addresses.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
             let values = lists.value(row);
+            // Nothing has a distance to these; Lance drops such nulls where it makes vectors of unit length.
+            if values.null_count() > 0 {
+                continue;
+            }
             let distance = self.metric.distance(vector, values.as_primitive::<Float32Type>().values());
             if let (true, Some(found)) = (distance.is_finite(), self.row_at(*address)) {
                 near.push((distance, found, row));

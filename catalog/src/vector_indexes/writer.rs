@@ -316,7 +316,7 @@ fn kind_of(vectors: &FixedSizeListArray, row: usize, metric: VectorMetric) -> Ve
     let values = vectors.value(row);
     let values = values.as_primitive::<Float32Type>();
     if values.null_count() > 0 {
-        return VectorKind::WithoutDistance;
+        return VectorKind::Odd;
     }
     let mut squares = 0.0;
     for value in values.values() {

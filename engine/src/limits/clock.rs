@@ -81,6 +81,18 @@ impl QueryClock {
         self.state.lock().end.is_some()
     }
 
+    /// Returns once somebody has ended the query.
+    pub(crate) async fn until_ended(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.is_ended() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Stops the clock.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped.get_or_insert_with(Instant::now);

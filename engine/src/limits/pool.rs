@@ -59,10 +59,12 @@ impl MemoryPool for EnginePool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        match self.memory.try_grow(reservation, additional) {
-            Err(_) if self.kept.give_way(additional) > 0 => self.memory.try_grow(reservation, additional),
-            grown => grown,
+        let mut grown = self.memory.try_grow(reservation, additional);
+        // Others may take what was given back.
+        while grown.is_err() && self.kept.give_way(additional) > 0 {
+            grown = self.memory.try_grow(reservation, additional);
         }
+        grown
     }
 
     /// What queries have reserved.

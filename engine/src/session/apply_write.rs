@@ -133,6 +133,7 @@ pub(super) async fn apply_write(
                 require_none(session, &filled, nulls, interrupt).await?;
             }
             catalog.tables().alter(&name, alterations).await?;
+            catalog.vector_indexes().forget_dropped().await?;
             session.engine().queue_changed_table(now);
         }
         WriteStatement::CreateTemporary { name, if_exists, with_rows, not_null, input } => {

@@ -88,7 +88,8 @@ impl Session {
         let interrupt = Interrupt::new(QueryClock::start(session.limits.wall_clock));
         let abandoned = interrupt.abandon_on_drop();
         let work = async move {
-            let text = session.described_command(&text, &interrupt).await?;
+            // Boxed as what it is: the compiler would look into it for each caller.
+            let text = session.described_command(&text, &interrupt).boxed().await?;
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
             let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
@@ -328,7 +329,7 @@ impl Session {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let clock = QueryClock::start(self.limits.wall_clock);
+        let clock = QueryClock::start(self.in_force().limits.wall_clock);
         let interrupt = Interrupt::new(clock.clone());
         let _abandoned = interrupt.abandon_on_drop();
         let slots = self.engine.runtime().planning.of(self.principal.subject());

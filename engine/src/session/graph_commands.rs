@@ -49,14 +49,15 @@ impl Session {
             }
             GraphCommand::Drop { name, if_missing_ok } => {
                 self.change_graph(GraphChange::Drop { name, if_missing_ok }, interrupt).await?;
-                model_rows(&self.graph_models(interrupt).await?, false)
+                model_rows(&self.graph_models(interrupt).await?, false, true)
             }
             GraphCommand::Show { name, is_detailed, operators } => {
+                let of_all = name.is_none();
                 let shown = match name {
                     None => self.graph_models(interrupt).await?,
                     Some(name) => vec![self.graph_model(&name, interrupt).await?],
                 };
-                format!("{} {operators}", model_rows(&shown, is_detailed))
+                format!("{} {operators}", model_rows(&shown, is_detailed, of_all))
             }
             GraphCommand::Make { model, snapshot } => self.make_snapshot(&model, &snapshot, interrupt).await?,
             GraphCommand::DropSnapshot { model, snapshot } => {
@@ -258,17 +259,28 @@ fn saved_row(model: &GraphModel) -> String {
     )
 }
 
-fn model_rows(models: &[GraphModel], is_detailed: bool) -> String {
+/// Returns a table of models. Those of all have other columns than those of one, as in Kusto.
+fn model_rows(models: &[GraphModel], is_detailed: bool, of_all: bool) -> String {
     let rows = models.iter().map(|model| {
         let id = model.id.to_string();
         let short = format!("{}, {}, {}", quoted(&model.name), time_literal(model.created_at), quoted(&id));
-        match is_detailed {
-            true => format!("{short}, long({}), dynamic({})", model.snapshots, model.definition),
-            false => short,
+        match (is_detailed, of_all) {
+            (true, false) => format!("{short}, long({}), dynamic({})", model.snapshots, model.definition),
+            (true, true) => {
+                format!(
+                    "{short}, long({}), dynamic({}), dynamic(null), dynamic(null)",
+                    model.snapshots, model.definition
+                )
+            }
+            (false, _) => short,
         }
     });
     let rows: Vec<String> = rows.collect();
-    let more = if is_detailed { ", SnapshotCount:long, Model:dynamic" } else { "" };
+    let more = match (is_detailed, of_all) {
+        (true, false) => ", SnapshotCount:long, Model:dynamic",
+        (true, true) => ", SnapshotsCount:long, Model:dynamic, AuthorizedPrincipals:dynamic, RetentionPolicy:dynamic",
+        (false, _) => "",
+    };
     format!("datatable(Name:string, CreationTime:datetime, Id:string{more})[{}]", rows.join(", "))
 }
 

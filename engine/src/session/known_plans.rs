@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::limits::QueryUsage;
 use crate::plan_cache::{KnownPlan, PlanKey, PlanStore, ReadyPlan, ResultKey};
 use crate::policy::{AuthorizedPlan, OptimizedPlan};
-use crate::sql::kept_plans::{compares_parameters_only, kept_traits, takes_values, with_values};
+use crate::sql::kept_plans::{compares_parameters_only, has_small_constants, kept_traits, takes_values, with_values};
 use crate::sql::parameters::ParameterValues;
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::time_comparisons::settle_times;
@@ -193,7 +193,7 @@ impl Session {
         if !known.has_parameters {
             let plan = analysed(&state, known.open.clone(), parameters.clone())?;
             let optimized = match known.is_fixed {
-                true => self.optimized(&plan).ok().map(Arc::new),
+                true => self.optimized(&plan).ok().filter(has_small_constants).map(Arc::new),
                 false => None,
             };
             return Ok(Some(ReadyPlan { analysed: plan, optimized }));
@@ -207,7 +207,8 @@ impl Session {
             return Ok(None);
         }
         let optimized = self.optimized(&open)?;
-        Ok(takes_values(&optimized).then_some(ReadyPlan { analysed: open, optimized: Some(Arc::new(optimized)) }))
+        let is_kept = takes_values(&optimized) && has_small_constants(&optimized);
+        Ok(is_kept.then_some(ReadyPlan { analysed: open, optimized: Some(Arc::new(optimized)) }))
     }
 
     /// Returns what the optimizer makes of an analysed plan, with the row limit in it.

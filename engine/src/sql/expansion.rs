@@ -34,6 +34,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::column_folding::plan_expanded;
 use super::shorthand::{number, query_of, select_star, taken};
 use super::syntax::{any_expr, count_nodes, visit_outermost_queries, visit_own_exprs};
+use super::volatile_queries::calls_volatile;
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
@@ -398,6 +399,7 @@ impl<S: ContextProvider> Expander<'_, S> {
         let mut known: Vec<(String, Expr)> = Vec::new();
         for item in &mut select.projection {
             let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            refuse_volatile(expr, &known)?;
             write_out_aliases(expr, &known)?;
             if let SelectItem::ExprWithAlias { expr, alias } = item
                 && !is_column(&alias.value)
@@ -406,9 +408,23 @@ impl<S: ContextProvider> Expander<'_, S> {
             }
         }
         if let Some(condition) = &mut select.selection {
+            refuse_volatile(condition, &known)?;
             write_out_aliases(condition, &known)?;
         }
         Ok(())
+    }
+}
+
+/// Refuses an alias of what is another value each time that it is computed, where another expression names it.
+fn refuse_volatile(expr: &Expr, known: &[(String, Expr)]) -> Result<()> {
+    let is_named = |name: &str| names_any(expr, |own| same_name(own, name));
+    match known.iter().find(|(name, meaning)| calls_volatile(meaning) && is_named(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(EngineError::Unsupported {
+            what: format!("the alias `{name}`, which is another value each time, in another expression"),
+            hint: "compute it in a subquery, and name it around that".into(),
+        }
+        .into()),
     }
 }
 

@@ -26,6 +26,8 @@ use crate::governor::Folding;
 
 /// The most operators, expressions and columns of a plan that is kept.
 const MAX_PARTS: usize = 4_000;
+/// The most bytes of constants of a plan that is kept.
+const MAX_CONSTANT_BYTES: usize = 64 << 10;
 
 /// What a plan that may be kept is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +63,23 @@ pub(crate) fn kept_traits(plan: &LogicalPlan, takes_dictionaries: bool) -> Optio
             })
         })
     });
-    (visited.is_ok() && is_kept).then_some(traits)
+    (visited.is_ok() && is_kept && has_small_constants(plan)).then_some(traits)
+}
+
+/// Returns whether the constants of a plan are few enough for it to be kept.
+pub(crate) fn has_small_constants(plan: &LogicalPlan) -> bool {
+    let mut bytes = 0_usize;
+    let counted = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::Literal(value, _) = part {
+                    bytes = bytes.saturating_add(value.size() - size_of::<ScalarValue>());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    counted.is_ok() && bytes <= MAX_CONSTANT_BYTES
 }
 
 impl KeptTraits {

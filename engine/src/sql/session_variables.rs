@@ -13,6 +13,8 @@ use crate::error::{EngineError, Result};
 
 /// The most statements that a session has by name, and the bytes of the text of one.
 const MAX_STATEMENTS: usize = 200;
+/// The most bytes of text of all of them: as syntax trees they are many times that.
+const MAX_ALL_BYTES: usize = 1 << 20;
 pub(crate) const MAX_STATEMENT_BYTES: usize = 256 << 10;
 
 /// The settings of one session, and the statements that it prepared.
@@ -129,6 +131,16 @@ impl SessionVariables {
                 if values.statements.len() >= MAX_STATEMENTS && !values.statements.contains_key(&key) {
                     return Err(EngineError::Plan {
                         message: format!("a session has at most {MAX_STATEMENTS} prepared statements; DEALLOCATE some"),
+                    });
+                }
+                let others = values.statements.iter().filter(|(name, _)| **name != key);
+                let bytes: usize = others.map(|(_, other)| other.statement.text_bytes).sum();
+                if bytes + statement.statement.text_bytes > MAX_ALL_BYTES {
+                    let most = MAX_ALL_BYTES >> 10;
+                    return Err(EngineError::Plan {
+                        message: format!(
+                            "the prepared statements of a session have at most {most} KiB of text; DEALLOCATE some"
+                        ),
                     });
                 }
                 // As in DuckDB, the later statement of a name replaces the earlier one.

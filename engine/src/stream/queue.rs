@@ -220,7 +220,8 @@ impl BatchQueue {
         true
     }
 
-    /// Waits until there is room, without the clock and without the slot; then for a slot. Errors: `reader_idle`.
+    /// Waits until there is room, without the clock and without the slot; then for a slot. Errors: `reader_idle`, and why
+    /// somebody ended the query.
     async fn wait(&self, bytes: usize) -> Result<()> {
         self.clock.stop();
         let given_back = {
@@ -231,7 +232,10 @@ impl BatchQueue {
         drop(given_back);
         self.wait_for_reader(Wanted::Room(bytes)).await?;
         while let Some(slots) = self.slots_to_wait_for() {
-            let slot = slots.resume().await;
+            let slot = tokio::select! {
+                slot = slots.resume() => slot,
+                () = self.clock.until_ended() => return Err(self.clock.exceeded()),
+            };
             if let Some(held) = self.state.lock().slot.as_mut() {
                 held.slot = Some(slot);
             }
@@ -268,15 +272,22 @@ impl BatchQueue {
                 }
                 state.read_at.checked_add(self.reader_idle)
             };
-            match idle_at {
-                Some(idle_at) if idle_at <= Instant::now() => {
-                    return Err(EngineError::ReaderIdle { limit: self.reader_idle });
+            if idle_at.is_some_and(|idle_at| idle_at <= Instant::now()) {
+                return Err(EngineError::ReaderIdle { limit: self.reader_idle });
+            }
+            // The notification comes for the last time that it was asked for: nothing is missed in between.
+            let woken = async {
+                match idle_at {
+                    Some(idle_at) => {
+                        let _ = tokio::time::timeout_at(idle_at, self.room.notified()).await;
+                    }
+                    None => self.room.notified().await,
                 }
-                // The notification comes for the last time that it was asked for: nothing is missed in between.
-                Some(idle_at) => {
-                    let _ = tokio::time::timeout_at(idle_at, self.room.notified()).await;
-                }
-                None => self.room.notified().await,
+            };
+            tokio::select! {
+                biased;
+                () = woken => {}
+                () = self.clock.until_ended(), if matches!(wanted, Wanted::Room(_)) => return Err(self.clock.exceeded()),
             }
         }
     }

@@ -69,8 +69,8 @@ use crate::stores::StoreUrl;
 
 /// The bytes of text that are read to infer the types of an external table, over all its files. An import reads all of it.
 const INFERENCE_BYTES: u64 = 64 << 20;
-/// The JSON records that are read for the same.
-const INFERENCE_RECORDS: usize = 100_000;
+/// The JSON records that are read for the same: what comes first in a later one would go unseen.
+const INFERENCE_RECORDS: usize = usize::MAX;
 /// The Parquet footers that are merged into a schema.
 const INFERENCE_FOOTERS: usize = 1_000;
 /// What is read of each of very many tables: files, and bytes and records of them.

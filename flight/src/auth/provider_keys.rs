@@ -5,6 +5,7 @@
 //! A fetch is a task of the server: the caller who caused it may go away.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
@@ -35,6 +36,8 @@ const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_secs(600);
 /// The longest that they are, whatever it says: a key that it has withdrawn must not be taken for ever.
 const LONGEST_FRESH: Duration = Duration::from_secs(86_400);
+/// How long after they are fresh keys are used while they are fetched anew.
+const STALE: Duration = Duration::from_secs(60);
 /// The fewest bits of an RSA key's modulus.
 const RSA_BITS: usize = 2_048;
 
@@ -52,6 +55,7 @@ struct Shared {
     tasks: Shutdown,
     fetched: RwLock<Option<Arc<FetchedKeys>>>,
     fetching: Arc<Mutex<LastFetch>>,
+    did_fail: AtomicBool,
 }
 
 #[derive(Default)]
@@ -103,12 +107,23 @@ impl ProviderKeys {
         let client = if is_this_machine(&asked) { client.no_proxy() } else { client };
         let http = client.build().map_err(|error| with_causes(&error))?;
         let (issuer, fetched, fetching) = (issuer.to_owned(), RwLock::default(), Arc::default());
-        Ok(Self { shared: Arc::new(Shared { issuer, jwks_url, http, tasks, fetched, fetching }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                issuer,
+                jwks_url,
+                http,
+                tasks,
+                fetched,
+                fetching,
+                did_fail: AtomicBool::new(false),
+            }),
+        })
     }
 
     /// Returns the key of that name, or without a name the only one that a token of that algorithm can be of.
     pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<DecodingKey, NoKey> {
         if let Some(fetched) = self.fetched()
+            && !self.is_too_old(&fetched)
             && let Some(key) = fetched.find(id, algorithm)
         {
             if fetched.fresh_until < Instant::now() {
@@ -119,6 +134,11 @@ impl ProviderKeys {
         let has_failed = self.refresh().await;
         let found = self.fetched().and_then(|fetched| fetched.find(id, algorithm));
         found.ok_or(if has_failed { NoKey::Unavailable } else { NoKey::Unknown })
+    }
+
+    /// Whether the provider is asked before these keys are used: some may be withdrawn. One that just failed is not waited for.
+    fn is_too_old(&self, fetched: &FetchedKeys) -> bool {
+        fetched.fresh_until + STALE < Instant::now() && !self.shared.did_fail.load(Ordering::Relaxed)
     }
 
     fn fetched(&self) -> Option<Arc<FetchedKeys>> {
@@ -155,10 +175,12 @@ impl ProviderKeys {
                 tracing::info!(issuer = self.shared.issuer, keys = fetched.keys.len(), "fetched the provider's keys");
                 *self.shared.fetched.write() = Some(Arc::new(fetched));
                 last.failed = false;
+                self.shared.did_fail.store(false, Ordering::Relaxed);
             }
             Err(reason) => {
                 tracing::warn!(issuer = self.shared.issuer, reason, "the identity provider's keys were not fetched");
                 last.failed = true;
+                self.shared.did_fail.store(true, Ordering::Relaxed);
             }
         }
     }

@@ -171,11 +171,19 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
             let client = Client::new(server)?;
             for plan in plans {
                 let report = upload::upload(&client, plan, &options, &bars).await.map_err(with_remedy)?;
-                print_report(&report, args.json)?;
+                print_unless_closed(&report, args.json)?;
             }
             Ok(())
         }
         CliTarget::Embedded(config) => embedded(*config, plans, &options, &bars, args.json).await,
+    }
+}
+
+/// Prints a report. Where nobody reads it, what was asked for is imported all the same.
+fn print_unless_closed(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
+    match print_report(report, as_json) {
+        Err(CliError::OutputClosed) => Ok(()),
+        done => done,
     }
 }
 
@@ -203,7 +211,7 @@ async fn embedded(
     let mut imported = Ok(());
     for plan in plans {
         let report = import_here(&embedded, plan, options, bars).await.map_err(with_remedy);
-        imported = report.and_then(|report| print_report(&report, json));
+        imported = report.and_then(|report| print_unless_closed(&report, json));
         if imported.is_err() {
             break;
         }

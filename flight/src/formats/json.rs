@@ -111,14 +111,17 @@ impl RowWriter {
 
 /// Returns the column names with suffixes on repeated ones: `id`, `id_1`, `id_2`.
 pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let written: HashSet<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let mut taken: HashSet<String> = HashSet::with_capacity(schema.fields().len());
     let unique = schema.fields().iter().map(|field| {
         let mut name = field.name().clone();
         let mut suffix = 1;
-        while !taken.insert(name.clone()) {
+        // A name that is made takes none that another column has.
+        while taken.contains(&name) || (suffix > 1 && written.contains(name.as_str())) {
             name = format!("{}_{suffix}", field.name());
             suffix += 1;
         }
+        taken.insert(name.clone());
         name
     });
     unique.collect()

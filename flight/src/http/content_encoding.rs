@@ -62,7 +62,11 @@ impl BodyEncoding {
                 decoder.multiple_members(true);
                 in_turns(decoder)
             }
-            Self::Zstd => in_turns(ZstdDecoder::new(bytes)),
+            Self::Zstd => {
+                let mut decoder = ZstdDecoder::new(bytes);
+                decoder.multiple_members(true);
+                in_turns(decoder)
+            }
         };
         Request::from_parts(parts, body)
     }

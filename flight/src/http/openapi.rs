@@ -343,7 +343,7 @@ fn error_schema(errors: ErrorSchema) -> Object {
             Field::new("@permanent", FieldKind::Flag, "whether the request would fail again"),
         ]),
         ErrorSchema::JsonRpc => object(&[
-            Field::new("code", FieldKind::Integer, "JSON-RPC's code").required(),
+            Field::new("code", FieldKind::Number, "JSON-RPC's code").required(),
             MESSAGE,
             Field::new("data", FieldKind::Object, "the stable code"),
         ]),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use http::StatusCode;
+use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, Principal, ResolvedTable, TableName, TableSource};
 use querent_engine::{Limits, Session, TableStatistics, quote_identifier};
 use serde::Deserialize;
@@ -65,7 +66,11 @@ pub(super) async fn comment(
             ApiError::new(ErrorCode::ColumnNotFound, message)
         })?;
         let of = format!("{full_name}.{}", quote_identifier(&known.name));
-        statements.push(format!("COMMENT ON COLUMN {of} IS {}", literal(text.as_deref())));
+        let start = format!("COMMENT ON COLUMN {of} IS ");
+        if statements.iter().any(|known| known.starts_with(&start)) {
+            return Err(bad_body(format!("`columns` names the column `{}` twice", known.name)));
+        }
+        statements.push(format!("{start}{}", literal(text.as_deref())));
     }
     run_all(&state, &principal, &statements).await?;
     Ok(json_response(StatusCode::OK, &document(&resolve(&state, &principal, &name).await?)))
@@ -103,12 +108,14 @@ pub(super) async fn profile(
     if let Some(known) = state.table_profiles.get(&key) {
         return Ok(json_response(StatusCode::OK, &known));
     }
+    // What policies leave may depend on the time.
+    let is_bound = !Rights::new(&principal, &state.engine.catalog().policies().current()).is_unbound();
     let mut permit = state.admission.admit(&principal, Door::Http).await?;
     let limits = Limits { wall_clock: PROFILE_TIME, memory_bytes: PROFILE_MEMORY_BYTES, ..Limits::default() };
     let counted = state.session(principal, limits).read_only().table_statistics(&table.info).await;
     permit.record(&counted);
     let profile = profile_json(&table.info.name, &counted?);
-    let lifetime = (profile["is_complete"] != true).then_some(PARTIAL_LIFETIME);
+    let lifetime = (is_bound || profile["is_complete"] != true).then_some(PARTIAL_LIFETIME);
     state.table_profiles.keep(key, profile.clone(), lifetime);
     Ok(json_response(StatusCode::OK, &profile))
 }

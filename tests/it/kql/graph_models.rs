@@ -187,7 +187,7 @@ async fn a_snapshot_stays_as_it_was() {
     assert_eq!(cells(&session, &edges("graph('Work')")).await, [["3"]]);
     let shown = ".show graph_snapshots * | project Name, ModelName";
     assert_eq!(cells(&session, shown).await, [["First", "Work"], ["Second", "Work"]]);
-    assert_eq!(cells(&session, ".show graph_models details | project SnapshotCount").await, [["2"]]);
+    assert_eq!(cells(&session, ".show graph_models details | project SnapshotsCount").await, [["2"]]);
     let kept = async || {
         let tables = "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'Work@%'";
         rows(&session, tables).await.unwrap()[0][0].clone()

@@ -65,7 +65,7 @@ async fn version_2_is_framed_as_asked() {
     );
     let body = json!({ "csl": "print 1", "properties": "{\"Options\":{\"results_v2_newlines_between_frames\":true}}" });
     let on_lines = post(&server, "/v2/rest/query", &body).await;
-    assert_eq!(on_lines.text.lines().count(), 7, "{}", on_lines.text);
+    assert_eq!(on_lines.text.lines().count(), 6, "{}", on_lines.text);
     assert_eq!(on_lines.json().as_array().unwrap().len(), 5);
 }
 

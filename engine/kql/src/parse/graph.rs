@@ -137,8 +137,11 @@ impl Parser<'_> {
         } else {
             return Err(self.expected("`nodes` or `edges`"));
         };
-        let name = if self.eat_word("as") { Some(self.name("a name")?) } else { None };
+        let mut name = if self.eat_word("as") { Some(self.name("a name")?) } else { None };
         let parameters = self.any_parameters()?;
+        if name.is_none() && self.eat_word("as") {
+            name = Some(self.name("a name")?);
+        }
         Ok(GraphOutput { elements, name, parameters })
     }
 

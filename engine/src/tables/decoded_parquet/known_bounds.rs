@@ -21,7 +21,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
-use parquet::basic::{LogicalType, Type as PhysicalType};
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::data_type::FixedLenByteArray;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
@@ -72,7 +72,8 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
             column.null_count = Precision::Absent;
         }
         let is_float = columns.get(leaf).is_some_and(|column| is_float(column));
-        let is_least_known = groups().all(is_bounded);
+        let is_signed = metadata.row_groups().iter().any(|group| has_signed_bounds(group.column(leaf)));
+        let is_least_known = groups().all(is_bounded) && !is_signed;
         if !is_least_known || column.min_value.get_value().is_some_and(is_nan) {
             column.min_value = Precision::Absent;
         }
@@ -128,7 +129,9 @@ fn known(metadata: Arc<ParquetMetaData>) -> ParquetResult<Arc<ParquetMetaData>> 
     let tells = tells_of_nan(&metadata);
     let is_known = |(chunk, is_float): (&ColumnChunkMetaData, &bool)| {
         let has_bounds = chunk.statistics().is_some() || chunk.column_index_offset().is_some();
-        !has_unknown_nulls(chunk) && (!is_float || (chunk.bloom_filter_offset().is_none() && (tells || !has_bounds)))
+        !has_unknown_nulls(chunk)
+            && !has_signed_bounds(chunk)
+            && (!is_float || (chunk.bloom_filter_offset().is_none() && (tells || !has_bounds)))
     };
     if metadata.row_groups().iter().all(|group| group.columns().iter().zip(&floats).all(is_known)) {
         return Ok(metadata);
@@ -158,8 +161,21 @@ fn has_unknown_nulls(chunk: &ColumnChunkMetaData) -> bool {
     is_unknown && chunk.column_descr().max_def_level() > 0
 }
 
+/// Whether a chunk's bounds are of the old form, which compares bytes and numbers as if they had a sign, and its values have none.
+fn has_signed_bounds(chunk: &ColumnChunkMetaData) -> bool {
+    let is_old =
+        chunk.statistics().is_some_and(|one| one.is_min_max_deprecated() && one.min_bytes_opt() != one.max_bytes_opt());
+    let column = chunk.column_descr();
+    is_old
+        && (matches!(column.physical_type(), PhysicalType::BYTE_ARRAY | PhysicalType::FIXED_LEN_BYTE_ARRAY)
+            || matches!(
+                column.converted_type(),
+                ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
+            ))
+}
+
 fn known_chunk(chunk: ColumnChunkMetaData, is_float: bool, tells: bool) -> ParquetResult<ColumnChunkMetaData> {
-    let has_unknown_nulls = has_unknown_nulls(&chunk);
+    let has_unknown_nulls = has_unknown_nulls(&chunk) || has_signed_bounds(&chunk);
     let least = chunk.statistics().filter(|_| is_float && !tells).map(without_greatest);
     let mut chunk = chunk.into_builder();
     if is_float {

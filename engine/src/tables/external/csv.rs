@@ -25,6 +25,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 pub(crate) use dialect::{CsvDialect, null_markers};
+pub(super) use header::names_years;
 pub(crate) use rows::{column_names, unique_names};
 
 use super::reader_options::{COLUMN_FORMATS, KEPT_MARKERS, sql_type_name};
@@ -132,6 +133,9 @@ impl CsvFiles {
         // Whoever reads the rows sets aside what cannot be read.
         let rejects = self.dialect.ignore_errors.then(Rejects::default);
         let mut rows = CsvRows::open(path, &self.dialect, &self.names, rejects, source)?;
+        if !is_whole {
+            rows.ends_cut();
+        }
         let read = inference.read(&mut rows, is_whole);
         inference.malformed += rows.malformed();
         inference.has_escapes |= rows.has_escapes();

@@ -20,7 +20,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use querent_catalog::FileFormat;
 
-use super::csv::{null_markers, unique_names};
+use super::csv::{names_years, null_markers, unique_names};
 use super::reader_options::{GivenTypes, bad_option, boolean_option, known_options, sql_type_name};
 use super::rejects::{Reject, Rejects};
 use super::{LocatedFile, bad_line, check_column_count, shortened};
@@ -130,6 +130,19 @@ impl WorkbookFiles {
         let looks_for_titles = known.is_none() && self.area.is_none() && self.skip.is_none();
         let mut scan = SheetScan { titles: looks_for_titles.then(Vec::new), ..SheetScan::default() };
         book.each_row(sheet, &mut |row, cells| {
+            if let Some(known) = known.filter(|_| self.area.is_none()) {
+                let is_lost = |column: u32| match row < area.first_row {
+                    true => !known.has_header && row >= self.skip.unwrap_or(0),
+                    false => !area.has_column(column),
+                };
+                let is_blank = |cell: &CellValue<'_>| matches!(cell, CellValue::Text(text) if text.trim().is_empty());
+                if let Some((column, _)) = cells.iter().find(|(column, cell)| is_lost(*column) && !is_blank(cell)) {
+                    let detail =
+                        "the first file has no column or row there; the option range says which cells are read"
+                            .to_owned();
+                    return Err(bad_cell(path, sheet, &cell_name(row, *column), detail));
+                }
+            }
             if !area.has_row(row) {
                 return Ok(area.last_row.is_none_or(|last| row <= last));
             }
@@ -189,6 +202,9 @@ struct SheetScan {
     /// Rows of one cell that may be a title; `None` where none is looked for any more.
     titles: Option<Vec<(u32, FirstRow)>>,
     first: Option<(u32, FirstRow)>,
+    /// Whether it is of names and years, as is a header of a column a year; and whether a row below it is, too.
+    names_years: bool,
+    years_below: bool,
     /// The columns below the first row.
     columns: BTreeMap<u32, SheetColumnKinds>,
     /// Columns whose first text stands below it again.
@@ -229,10 +245,13 @@ impl SheetScan {
         let count = |of: fn(&CellValue<'_>) -> bool| cells.iter().filter(|(_, cell)| of(cell)).count() as u64;
         self.errors += count(|cell| matches!(cell, CellValue::Error(_)));
         self.uncalculated += count(|cell| matches!(cell, CellValue::Uncalculated));
+        let texts = || -> Vec<String> { cells.iter().map(|(_, cell)| cell.text().into_owned()).collect() };
         let Some((_, first)) = &self.first else {
+            self.names_years = names_years(&texts());
             self.first = Some((row, owned(cells)));
             return;
         };
+        self.years_below = self.years_below || (self.names_years && names_years(&texts()));
         for (column, cell) in cells {
             self.columns.entry(*column).or_default().update(cell, markers);
             if first.get(column) == Some(cell) {
@@ -247,6 +266,9 @@ impl SheetScan {
         let Some((_, first)) = &self.first else { return false };
         if !first.values().any(|cell| matches!(cell, CellValue::Text(_))) {
             return false;
+        }
+        if self.names_years && !self.years_below {
+            return true;
         }
         if self.columns.values().any(SheetColumnKinds::is_typed) {
             return first.iter().any(|(column, cell)| {

@@ -232,6 +232,7 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
                 return Err(CliError::Usage(message.to_owned()));
             }
             state.printer.format = format;
+            state.unexpanded = None;
         }
         ShellCommand::Language(language) => state.language = language,
         ShellCommand::Expanded => {

@@ -50,7 +50,12 @@ impl HolmesSurface {
         }
         let principal = match parts.headers.get(API_KEY) {
             Some(key) => known.principal_for(key.to_str().unwrap_or_default().trim()).await?,
-            None => known.authenticate(&parts.headers).await?,
+            None => {
+                if !parts.method.is_safe() && !guard::has_bearer(&parts.headers) {
+                    guard::check_origin(parts, &state.settings)?;
+                }
+                known.authenticate(&parts.headers).await?
+            }
         };
         require_role(&principal, Role::Read)?;
         Ok(principal)

@@ -19,6 +19,8 @@ use crate::http::request::{too_large, too_slow};
 
 /// The most files of one form.
 const MAX_FILES: usize = 10_000;
+/// The longest name of a folder, as file systems have it.
+const MAX_FOLDER_BYTES: usize = 255;
 /// What errors call a body that has no name.
 const BODY: &str = "request body";
 
@@ -135,6 +137,10 @@ impl Spool {
         let folders = Path::new(name).parent().unwrap_or(Path::new(""));
         for part in folders.components() {
             match part {
+                Component::Normal(part) if part.len() > MAX_FOLDER_BYTES => {
+                    let message = format!("a folder in the name of a file has more than {MAX_FOLDER_BYTES} bytes");
+                    return Err(bad_body(message));
+                }
                 Component::Normal(part) if part.to_string_lossy().contains('=') => path.push(part),
                 Component::Normal(_) | Component::CurDir => {}
                 Component::ParentDir | Component::RootDir | Component::Prefix(_) => {

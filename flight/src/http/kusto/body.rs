@@ -15,7 +15,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::kql::{KqlColumn, KqlType};
 use querent_engine::{KqlAnswers, KqlResult, QueryStream};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::{RequestIds, description, one_api_error, timestamp};
@@ -178,9 +178,9 @@ impl DataSetWriter {
             DataSetLayout::V1 | DataSetLayout::Command => format!("{{\"Tables\":[{}", self.result_opening()).into(),
             DataSetLayout::V2(frames) => {
                 let placement = match frames.placement {
-                    ErrorPlacement::InData => "in_data",
-                    ErrorPlacement::EndOfTable => "end_of_table",
-                    ErrorPlacement::EndOfDataSet => "end_of_dataset",
+                    ErrorPlacement::InData => "InData",
+                    ErrorPlacement::EndOfTable => "EndOfTable",
+                    ErrorPlacement::EndOfDataSet => "EndOfDataSet",
                 };
                 let header = format!(
                     "{{\"FrameType\":\"DataSetHeader\",\"IsProgressive\":{},\"Version\":\"v2.0\",\"IsFragmented\":{},\"ErrorReportingPlacement\":\"{placement}\"}}",
@@ -197,8 +197,7 @@ impl DataSetWriter {
                     &shown.collect::<Vec<_>>(),
                 );
                 let comma = frames.comma();
-                let open = if frames.on_lines { "[\n" } else { "[" };
-                format!("{open}{header}{comma}{properties}{comma}{}", self.result_opening()).into()
+                format!("[{header}{comma}{properties}{comma}{}", self.result_opening()).into()
             }
         }
     }
@@ -507,7 +506,8 @@ fn visualization(result: &KqlResult) -> String {
         properties.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     };
     let mut members = vec![("Visualization", json!(rendering.map(|rendering| &rendering.chart)))];
-    members.extend(PROPERTIES.iter().map(|name| (*name, json!(said(name)))));
+    let unset = |name: &str| if matches!(name, "Ymin" | "Ymax") { json!("NaN") } else { Value::Null };
+    members.extend(PROPERTIES.iter().map(|name| (*name, said(name).map_or_else(|| unset(name), |text| json!(text)))));
     members.push(("Accumulate", json!(said("accumulate").is_some_and(|text| text.eq_ignore_ascii_case("true")))));
     members.push(("IsQuerySorted", json!(false)));
     let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();

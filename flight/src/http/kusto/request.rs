@@ -77,6 +77,7 @@ impl KustoRequest {
             return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
         let failing = querent_engine::kql::asked_limits(&text).rows.or(options.number("truncationmaxrecords")?);
+        let failing = failing.filter(|_| !options.is_set("notruncation"));
         let taken = options.number("query_take_max_records")?;
         // The smaller limit is reached first.
         let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));

@@ -35,13 +35,27 @@ pub(super) async fn check(State(routes): State<&'static [Route]>, mut request: R
     let Some(route) = routes.iter().find(|route| route.is_of(&request)) else { return next.run(request).await };
     request.extensions_mut().insert(TakenBodies(route.bodies));
     let refused = match route.checks_its_query {
-        true => None,
+        true => given_twice(request.uri().query().unwrap_or_default()),
         false => refusal(route.query, request.uri().query().unwrap_or_default()),
     };
     let Some((name, message)) = refused else { return next.run(request).await };
     let mut response = ApiError::new(ErrorCode::BadParameter, message).into_response();
     response.extensions_mut().insert(RefusedParameter(name));
     response
+}
+
+/// Returns the first parameter that an address has twice, of a route that judges their names itself.
+fn given_twice(query: &str) -> Option<(String, String)> {
+    let mut seen: Vec<String> = Vec::new();
+    for (sent, _) in form_urlencoded::parse(query.as_bytes()) {
+        let name: String = sent.chars().take(MAX_REPEATED).collect();
+        if seen.contains(&name) {
+            let message = format!("the query parameter `{name}` is given twice; give it once");
+            return Some((name, message));
+        }
+        seen.push(name);
+    }
+    None
 }
 
 /// Returns the first parameter that is not as the route takes it, and why.

@@ -122,9 +122,20 @@ pub(super) fn intersection_with_polygons(lines: &LineShapes, polygons: &PolygonS
             }
             let [from, to] = edge;
             let mut places = vec![from];
-            places.extend(sides.iter().filter(|side| cross(edge, **side)).map(|side| crossing(edge, *side)));
+            for side in &sides {
+                if cross(edge, *side) {
+                    places.push(crossing(edge, *side));
+                } else {
+                    // A corner that the line passes through is crossed by no side.
+                    places.extend(side.iter().filter(|end| angle_to_edge(**end, edge) < TOUCHING));
+                }
+            }
             places.push(to);
             places.sort_by(|one, other| from.angle(*one).total_cmp(&from.angle(*other)));
+            places.dedup_by(|one, other| one.angle(*other) < TOUCHING);
+            if let Some(last) = places.last_mut() {
+                *last = to;
+            }
             for (start, end) in places.iter().zip(places.iter().skip(1)) {
                 if polygons.contains(start.between(*end, 0.5)) {
                     add_edge(&mut parts, [*start, *end]);

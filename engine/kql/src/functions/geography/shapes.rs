@@ -200,16 +200,35 @@ impl Polygon {
         let ours: Vec<ShapeEdge> = self.edges().collect();
         let theirs: Vec<ShapeEdge> = other.edges().collect();
         let edges: HashSet<_> = ours.iter().map(|edge| undirected(*edge)).collect();
+        let may_touch = boxes_meet(&ours, &theirs);
         let has_point_in = |one: &[ShapeEdge], another: &[ShapeEdge], polygon: &Self| {
             let corners: HashSet<_> = another.iter().map(|[from, _]| from.bits()).collect();
             let inner = one.iter().map(|[from, _]| *from).find(|corner| !corners.contains(&corner.bits()));
             inner.is_some_and(|corner| polygon.contains(corner))
+                // A corner on the other's bounds says nothing.
+                || may_touch && one.iter().any(|[from, to]| polygon.contains(from.between(*to, 0.5)))
         };
         theirs.iter().any(|edge| edges.contains(&undirected(*edge)))
             || any_cross(&ours, &theirs)
             || has_point_in(&ours, &theirs, other)
             || has_point_in(&theirs, &ours, self)
     }
+}
+
+/// Whether the boxes around two lists of edges meet.
+fn boxes_meet(one: &[ShapeEdge], other: &[ShapeEdge]) -> bool {
+    let bounds = |edges: &[ShapeEdge], axis: usize| {
+        edges.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), [from, to]| {
+            let chord = from.minus(*to);
+            let bulge = chord.dot(chord) / 4.0;
+            let (a, b) = (from.coordinates()[axis], to.coordinates()[axis]);
+            (low.min(a.min(b) - bulge), high.max(a.max(b) + bulge))
+        })
+    };
+    (0..3).all(|axis| {
+        let ((low, high), (other_low, other_high)) = (bounds(one, axis), bounds(other, axis));
+        low <= other_high && other_low <= high
+    })
 }
 
 /// Whether an edge of the first list crosses one of the second or, if that is empty, another of the first.

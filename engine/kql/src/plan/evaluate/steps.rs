@@ -1,6 +1,6 @@
 //! `sequence_detect`: rows in which conditions hold one after the other, near enough in time. Binding reads the rows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt32Array};
@@ -9,7 +9,9 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::scalar::ScalarValue;
 
 use crate::ast::{ExprKind, FunctionCall, NamedExpr};
-use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, constant_of, given_name, invalid};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
+};
 use crate::interrupt::LoopTurns;
 use crate::plan::all_rows::arrow_error;
 use crate::plan::key_numbers::KeyNumbers;
@@ -20,8 +22,8 @@ use crate::types::KqlType;
 /// The most rows that are read.
 const MAX_ROWS: usize = 1_000_000;
 
-/// The times of the newest sequence that has come to a step.
-type NewestSequence = Option<Vec<i64>>;
+/// The times of the sequences that have come to a step.
+type OpenSequences = BTreeSet<Vec<i64>>;
 
 /// The times of a sequence's steps, and a row of its dimensions.
 struct FoundSequence {
@@ -73,7 +75,7 @@ impl<'a> Binder<'a> {
         let (columns, _) = self.all_rows(rows, MAX_ROWS, call.function.span, "rows for a plugin")?;
         let (times, rest) = columns.split_at(1);
         let (steps, dimensions) = rest.split_at(names.len());
-        let found = sequences(&times[0].1, steps, dimensions, windows)?;
+        let found = sequences(&times[0].1, steps, dimensions, windows, call.function.span)?;
         self.sequence_rows(&found, &names, time.kql_type, dimensions)
     }
 
@@ -126,12 +128,13 @@ fn duration_type(time: KqlType, span: Span) -> Result<KqlType> {
     }
 }
 
-/// Returns the sequences, by the time of their ends. Each step takes the newest sequence that the step before it has.
+/// Returns the sequences, by the time of their ends: all chains of steps within the windows.
 fn sequences(
     times: &ArrayRef,
     steps: &[(Column, ArrayRef)],
     dimensions: &[(Column, ArrayRef)],
     [step_window, whole_window]: [i64; 2],
+    span: Span,
 ) -> Result<Vec<FoundSequence>> {
     let times = cast(times, &DataType::Int64).map_err(arrow_error)?;
     let times: &Int64Array = times.as_primitive::<Int64Type>();
@@ -143,32 +146,43 @@ fn sequences(
     };
     let mut order: Vec<usize> = (0..times.len()).filter(|row| times.is_valid(*row)).collect();
     order.sort_by_key(|row| times.value(*row));
-    // The newest sequence of each length, for each value of the dimensions.
-    let mut begun: HashMap<u32, Vec<NewestSequence>> = HashMap::new();
+    // The sequences of each length that may go on, for each value of the dimensions.
+    let mut begun: HashMap<u32, Vec<OpenSequences>> = HashMap::new();
     let mut found = Vec::new();
+    let mut made = 0_usize;
     let mut turns = LoopTurns::default();
     for row in order {
         turns.count()?;
         let at = times.value(row);
-        let newest = begun.entry(keys[row]).or_insert_with(|| vec![None; steps.len()]);
+        let open = begun.entry(keys[row]).or_insert_with(|| vec![OpenSequences::new(); steps.len()]);
         // From the last step, so that a row is one step of a sequence.
         for step in (0..steps.len()).rev() {
             if !(steps[step].is_valid(row) && steps[step].value(row)) {
                 continue;
             }
-            let longer = match step.checked_sub(1) {
-                None => Some(vec![at]),
-                Some(before) => newest[before].as_ref().and_then(|before| {
-                    let (first, last) = (*before.first()?, *before.last()?);
-                    let is_near = at - last <= step_window && at - first <= whole_window;
-                    is_near.then(|| before.iter().copied().chain([at]).collect())
-                }),
+            let longer: Vec<Vec<i64>> = match step.checked_sub(1) {
+                None => vec![vec![at]],
+                Some(before) => {
+                    // Times only grow: what is too far away now stays so.
+                    open[before].retain(|times| match (times.first(), times.last()) {
+                        (Some(first), Some(last)) => at - last <= step_window && at - first <= whole_window,
+                        _ => false,
+                    });
+                    open[before].iter().map(|times| times.iter().copied().chain([at]).collect()).collect()
+                }
             };
-            if let (Some(times), true) = (&longer, step + 1 == steps.len()) {
-                found.push(FoundSequence { times: times.clone(), row: row as u32 });
-            }
-            if longer.is_some() {
-                newest[step] = longer;
+            for times in longer {
+                turns.count()?;
+                if !open[step].insert(times.clone()) {
+                    continue;
+                }
+                made += usize::from(step > 0);
+                if made > MAX_ROWS {
+                    return fail(BindErrorCode::TooLarge, span, "the rows have too many sequences".to_owned());
+                }
+                if step + 1 == steps.len() {
+                    found.push(FoundSequence { times, row: row as u32 });
+                }
             }
         }
     }

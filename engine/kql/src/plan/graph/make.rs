@@ -50,6 +50,7 @@ impl<'a> Binder<'a> {
         let edges = self.read_elements(input, span)?;
         let [source, target] = [&make.source, &make.target].map(|name| self.graph_column(&edges, name));
         let (source, target) = (source?, target?);
+        let edges = self.with_labels(edges)?;
         let mut tables: Vec<(GraphTable, Column)> = Vec::new();
         if let GraphNodes::Tables(written) = &make.nodes {
             for one in written {
@@ -82,6 +83,20 @@ impl<'a> Binder<'a> {
             Some((_, body)) => self.piped(graph, body, environment),
             None => Ok(graph),
         }
+    }
+
+    /// Gives edges labels where they have none: those of a graph that a query makes are empty.
+    fn with_labels(&mut self, rows: GraphTable) -> Result<GraphTable> {
+        let name = format!("{HIDDEN}{LABELS}");
+        if rows.columns.iter().any(|column| column.name == name) {
+            return Ok(rows);
+        }
+        let count = rows.batch.num_rows();
+        let mut arrays: Vec<(Column, ArrayRef)> =
+            rows.columns.into_iter().zip(rows.batch.columns().iter().cloned()).collect();
+        let none = StringArray::from_iter_values((0..count).map(|_| "[]"));
+        arrays.push((Column { name, field: self.field(LABELS), kql_type: KqlType::Dynamic }, Arc::new(none)));
+        elements(arrays, count)
     }
 
     fn graph_column(&mut self, rows: &GraphTable, name: &Name) -> Result<Column> {

@@ -173,6 +173,18 @@ impl NumericFormat {
 }
 
 impl TemporalFormat {
+    /// Whether a format that was given has the offset from UTC.
+    pub(super) fn has_offset(&self) -> bool {
+        let parts = ["%z", "%:z", "%::z", "%#z", "%+"];
+        matches!(self, TemporalFormat::Given(format) if parts.iter().any(|part| format.contains(part)))
+    }
+
+    /// Whether a text is a timestamp of the format: with a clock, and with an offset where the format has one.
+    pub(super) fn is_timestamp(&self, text: &str) -> bool {
+        let has_clock = matches!(self, TemporalFormat::Given(_)) || text.contains(':');
+        has_clock && self.timestamp(text).is_some_and(|(_, offset)| offset.is_some() == self.has_offset())
+    }
+
     /// Reads a format of `strftime`, of a date or of a timestamp.
     pub(crate) fn from_text(text: &str) -> Self {
         let (date, clock) = match text.split_once(" %H:%M:%S").or_else(|| text.split_once(" %I:%M:%S")) {

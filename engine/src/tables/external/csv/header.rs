@@ -107,7 +107,7 @@ pub(super) fn has_header(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width:
 
 /// Returns whether a record is of names and years, with as many years between any two that follow each other. Tables with a column
 /// a year, or one every five years, have such a header, whose years could be values too.
-fn names_years(record: &[String]) -> bool {
+pub(in crate::tables::external) fn names_years(record: &[String]) -> bool {
     let year = |value: &String| value.parse::<u32>().ok().filter(|year| (1500..2200).contains(year));
     let years: Vec<u32> = record.iter().filter_map(year).collect();
     let steps: Vec<Option<u32>> =

@@ -102,7 +102,7 @@ impl ColumnInference {
         self.update_code_length(value);
         let trimmed = value.trim_matches(' ');
         self.given.date = self.given.date.take().filter(|format| format.date(trimmed).is_some());
-        self.given.timestamp = self.given.timestamp.take().filter(|format| format.timestamp(trimmed).is_some());
+        self.given.timestamp = self.given.timestamp.take().filter(|format| format.is_timestamp(trimmed));
         // A column of text stays one.
         if self.kinds == 0 {
             self.commas.update(value);
@@ -168,7 +168,8 @@ impl ColumnInference {
             return InferredType { data_type: DataType::Date32, format: Some(format.clone()), note: None };
         }
         if let Some(format) = &self.given.timestamp {
-            let data_type = DataType::Timestamp(TimeUnit::Microsecond, None);
+            let unit = if self.dates.fraction > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+            let data_type = DataType::Timestamp(unit, format.has_offset().then(|| "UTC".into()));
             return InferredType { data_type, format: Some(format.clone()), note: None };
         }
         if is(kind::BOOLEAN) || (is(kind::LETTER | kind::YES_NO) && self.words == (true, true)) {

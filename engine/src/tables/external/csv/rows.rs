@@ -105,6 +105,11 @@ impl CsvRows {
         })
     }
 
+    /// Says that what is read ends within the file: the last record may be cut in two, and is none.
+    pub(crate) fn ends_cut(&mut self) {
+        self.reader.is_cut = true;
+    }
+
     /// Returns the next records.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<TextChunk>> {
         loop {
@@ -305,12 +310,15 @@ struct RecordReader {
     malformed: u64,
     /// Whether a record with such a field has a backslash before a quote.
     has_escapes: bool,
+    /// Whether what is read ends within the file.
+    is_cut: bool,
 }
 
 impl RecordReader {
     fn open(path: &Path, dialect: &CsvDialect, source: impl Read + Send + 'static) -> Result<Self> {
         let file = ReadAhead::new(path, dialect.open(path, source)?);
-        let mut reader = Self { file, syntax: dialect.syntax, line: 1, malformed: 0, has_escapes: false };
+        let mut reader =
+            Self { file, syntax: dialect.syntax, line: 1, malformed: 0, has_escapes: false, is_cut: false };
         reader.file.fill()?;
         for _ in 0..dialect.skip {
             while line_end(reader.file.bytes(), 0, reader.file.at_end()).is_none() && !reader.file.at_end() {
@@ -327,7 +335,7 @@ impl RecordReader {
             let input = self.file.bytes();
             let input_bytes = input.len();
             let line = self.line;
-            match parse_record(&self.syntax, input, self.file.at_end(), fields) {
+            match parse_record(&self.syntax, input, self.file.at_end() && !self.is_cut, fields) {
                 Parsed::Record(extent) => {
                     if extent.malformed > 0 {
                         let record = input.get(..extent.bytes).unwrap_or_default();
@@ -352,12 +360,17 @@ impl RecordReader {
                 }
                 Parsed::End => return Ok(NextRecord::End),
                 Parsed::Unclosed => return Ok(NextRecord::Broken(line, "a quoted field that does not end".to_owned())),
+                Parsed::Partial if self.is_cut && self.file.at_end() => return Ok(NextRecord::End),
                 Parsed::Partial if input_bytes > LONGEST_RECORD => {
                     let detail =
                         format!("a record or a quoted field that does not end within {} MiB", LONGEST_RECORD >> 20);
                     return Ok(NextRecord::Broken(line, detail));
                 }
-                Parsed::Partial => self.file.fill()?,
+                Parsed::Partial => match self.file.fill() {
+                    // Compressed data that is cut.
+                    Err(_) if self.is_cut => return Ok(NextRecord::End),
+                    filled => filled?,
+                },
             }
         }
     }

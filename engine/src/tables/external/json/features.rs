@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::values::without_special_numbers;
+
 /// The column of a feature's geometry.
 pub(super) const GEOMETRY: &str = "geometry";
 /// What stands before the key of a feature's member where a property has the same name.
@@ -22,7 +24,7 @@ impl Feature {
             match (key.as_str(), value) {
                 ("type", _) | ("properties", Value::Null) | (GEOMETRY, Value::Null) => {}
                 ("properties", Value::Object(members)) => feature.properties = members,
-                (GEOMETRY, value) => geometry = Value::String(value.to_string()),
+                (GEOMETRY, value) => geometry = Value::String(without_special_numbers(value).to_string()),
                 (_, value) => {
                     feature.own.insert(key, value);
                 }

@@ -118,28 +118,34 @@ impl JsonRecords {
     }
 
     fn next_value(&mut self, in_array: bool) -> Result<Option<JsonRecord>> {
-        self.skip_separators(in_array)?;
-        let Some(first) = self.file.bytes().first().copied() else {
-            if in_array {
-                return Err(bad_line(&self.path, Some(self.line), None, "the array does not end".to_owned()));
+        loop {
+            self.skip_separators(in_array)?;
+            let Some(first) = self.file.bytes().first().copied() else {
+                if in_array {
+                    return Err(bad_line(&self.path, Some(self.line), None, "the array does not end".to_owned()));
+                }
+                return Ok(None);
+            };
+            if !in_array || first != b']' {
+                break;
             }
-            return Ok(None);
-        };
-        if in_array && first == b']' {
-            self.finished = true;
             self.consume(1);
-            if self.layout == JsonLayout::Elements {
-                self.skip_separators(false)?;
-                if !self.file.bytes().is_empty() {
-                    return Err(bad_line(
-                        &self.path,
-                        Some(self.line),
-                        None,
-                        "text after the end of the array".to_owned(),
-                    ));
+            if self.layout == JsonLayout::Features {
+                self.leave_collection()?;
+            }
+            self.skip_separators(false)?;
+            match (self.layout, self.file.bytes().first().copied()) {
+                (_, None) => {
+                    self.finished = true;
+                    return Ok(None);
+                }
+                // Collections one after the other.
+                (JsonLayout::Features, Some(b'{')) => self.enter_features()?,
+                _ => {
+                    let detail = "text after the end of the array".to_owned();
+                    return Err(bad_line(&self.path, Some(self.line), None, detail));
                 }
             }
-            return Ok(None);
         }
         loop {
             match value_end(self.file.bytes(), self.file.at_end()) {
@@ -158,6 +164,28 @@ impl JsonRecords {
                 }
                 None if self.file.bytes().len() > LONGEST_RECORD => return Err(self.too_long()),
                 None => self.file.fill()?,
+            }
+        }
+    }
+
+    /// Goes behind the object whose features were read.
+    fn leave_collection(&mut self) -> Result<()> {
+        loop {
+            self.skip_separators(true)?;
+            let first = self.file.bytes().first().copied();
+            match (first, value_end(self.file.bytes(), self.file.at_end())) {
+                (Some(b'}'), _) => {
+                    self.consume(1);
+                    return Ok(());
+                }
+                (Some(b':'), _) => self.consume(1),
+                (Some(_), Some(length)) => self.consume(length),
+                (Some(_), None) if self.file.bytes().len() > LONGEST_RECORD => return Err(self.too_long()),
+                (Some(_), None) if !self.file.at_end() => self.file.fill()?,
+                _ => {
+                    let detail = "the collection does not end".to_owned();
+                    return Err(bad_line(&self.path, Some(self.line), None, detail));
+                }
             }
         }
     }

@@ -69,7 +69,9 @@ pub(super) fn elapsed(millis: f64) -> CellValue<'static> {
     }
     let sign = if millis < 0.0 { "-" } else { "" };
     let whole = (millis.abs() / 1_000.0).floor() as u64;
-    CellValue::Text(format!("{sign}{:02}:{:02}:{:02}", whole / 3_600, whole / 60 % 60, whole % 60).into())
+    let part = millis.abs() as u64 % 1_000;
+    let fraction = if part == 0 { String::new() } else { format!(".{part:03}") };
+    CellValue::Text(format!("{sign}{:02}:{:02}:{:02}{fraction}", whole / 3_600, whole / 60 % 60, whole % 60).into())
 }
 
 /// Returns a day or a moment as ISO 8601 writes it.

@@ -17,10 +17,19 @@ pub(super) fn sheet_names(archive: &mut Archive) -> IoResult<Option<Vec<SheetNam
     let Some(part) = archive.part(CONTENT)? else { return Ok(None) };
     let mut xml = PartXml::new(part);
     let mut names = Vec::new();
+    // A sheet is hidden by its style, which stands before it.
+    let (mut style, mut hidden) = (String::new(), Vec::new());
     loop {
         match xml.next()? {
+            XmlEvent::Start(tag) if tag.name() == b"style" => style = tag.attribute("name").unwrap_or_default(),
+            XmlEvent::Start(tag) if tag.name() == b"table-properties" => {
+                if tag.attribute("display").as_deref() == Some("false") {
+                    hidden.push(style.clone());
+                }
+            }
             XmlEvent::Start(tag) if tag.name() == b"table" => {
-                names.extend(tag.attribute("name").map(|name| SheetName { name, is_hidden: false }));
+                let is_hidden = tag.attribute("style-name").is_some_and(|own| hidden.contains(&own));
+                names.extend(tag.attribute("name").map(|name| SheetName { name, is_hidden }));
             }
             XmlEvent::Eof => return Ok(Some(names)),
             _ => {}
