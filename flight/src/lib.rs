@@ -26,6 +26,9 @@
 //!
 //! See `ARCHITECTURE.md` at the root of the repository.
 
+// Futures of statements nest deeper than the compiler looks into by itself.
+#![recursion_limit = "256"]
+
 pub mod admission;
 pub mod auth;
 pub mod cli;
