@@ -109,6 +109,30 @@ impl VisitorMut for DialectWriter<'_> {
         ControlFlow::Continue(())
     }
 
+    /// A collation without case is of all that is compared.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let sides: Vec<&mut Expr> = match expr {
+            Expr::BinaryOp { left, op: Eq | Gt | GtEq | Lt | LtEq | NotEq, right } => {
+                vec![left.as_mut(), right.as_mut()]
+            }
+            Expr::Between { expr, low, high, .. } => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
+            Expr::Like { expr, pattern, .. } => vec![expr.as_mut(), pattern.as_mut()],
+            Expr::InList { expr, list, .. } => std::iter::once(expr.as_mut()).chain(list.iter_mut()).collect(),
+            _ => return ControlFlow::Continue(()),
+        };
+        if sides.iter().any(|side| ignores_case(side)) {
+            for side in sides {
+                if !ignores_case(side)
+                    && let Some(lowered) = expression(&format!("lower({side})"))
+                {
+                    *side = lowered;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let Some((replaced, why)) = self.here(expr) else { return ControlFlow::Continue(()) };
         self.note(expr.to_string(), replaced.to_string(), why);
@@ -248,8 +272,15 @@ impl DialectWriter<'_> {
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
                 with(expression(&text)?, "the day of the week has another name here")
             }
-            Expr::RLike { negated, expr: inner, pattern, .. } => {
-                let operator = if *negated { "!~" } else { "~" };
+            Expr::RLike { negated, expr: inner, pattern, regexp } => {
+                // MySQL's REGEXP does not mind the case, Hive's RLIKE does.
+                let ignores_case = *regexp && self.habits.divides_as_decimals;
+                let operator = match (*negated, ignores_case) {
+                    (true, true) => "!~*",
+                    (true, false) => "!~",
+                    (false, true) => "~*",
+                    (false, false) => "~",
+                };
                 with(expression(&format!("{inner} {operator} {pattern}"))?, "REGEXP is the operator ~ here")
             }
             Expr::Collate { expr: inner, collation } => {
@@ -440,6 +471,14 @@ fn ends_with(name: &ObjectName, ending: &str) -> bool {
     name.to_string().trim_matches(['"', '\'']).to_lowercase().ends_with(ending)
 }
 
+fn ignores_case(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => ignores_case(inner),
+        Expr::Collate { collation, .. } => ends_with(collation, "nocase") || ends_with(collation, "_ci"),
+        _ => false,
+    }
+}
+
 pub(super) fn number(text: &str) -> Expr {
     Expr::Value(Value::Number(text.to_owned(), false).into())
 }
@@ -452,6 +491,13 @@ fn type_here(data_type: &DataType) -> Option<DataType> {
         && let (Ok(precision), Ok(scale)) = (precision.parse(), scale.parse())
     {
         return Some(DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)));
+    }
+    if let DataType::Custom(custom, parameters) = data_type
+        && custom.to_string().eq_ignore_ascii_case("number")
+        && let [precision] = parameters.as_slice()
+        && let Ok(precision) = precision.parse()
+    {
+        return Some(DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, 0)));
     }
     let name = data_type.to_string().to_uppercase();
     let name = name.split('(').next().unwrap_or_default().trim();

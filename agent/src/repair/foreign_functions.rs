@@ -110,7 +110,6 @@ const FORMS: &[(&str, usize, &str)] = &[
     ("format_date", 2, "strftime(CAST($2 AS TIMESTAMP), $1)"),
     ("format_datetime", 2, "strftime(CAST($2 AS TIMESTAMP), $1)"),
     ("format_timestamp", 2, "strftime(CAST($2 AS TIMESTAMP), $1)"),
-    ("approx_quantiles", 2, "quantile_cont($1, 0.5)"),
     ("json_extract_scalar", 2, "json_extract_string($1, $2)"),
     ("json_value", 2, "json_extract_string($1, $2)"),
     ("json_query", 2, "json_extract($1, $2)"),
@@ -220,8 +219,11 @@ fn aggregate_here(name: &str, function: &Function) -> Option<(Expr, String)> {
                 (format!("array_slice({here}, 1, {limit})"), "a list is cut by array_slice here")
             }
             ("any_value", FunctionArgumentClause::Having(HavingBound(kind, key))) => {
-                let by = if kind == HavingBoundKind::Max { "max_by" } else { "min_by" };
-                (format!("{by}({}, {key})", only?), "the value of the extreme row is taken by max_by and min_by here")
+                let by = if kind == HavingBoundKind::Max { "arg_max_null" } else { "arg_min_null" };
+                (
+                    format!("{by}({}, {key})", only?),
+                    "the value of the extreme row is taken by arg_max_null and arg_min_null here",
+                )
             }
             _ => return None,
         };
@@ -390,10 +392,12 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         },
         ("datefromparts", [_, _, _]) => Some(format!("make_date({}, {}, {})", texts[0], texts[1], texts[2])),
         // BigQuery: the unit comes last, as a word.
-        ("date_diff" | "datetime_diff", [_, _, unit @ Expr::Identifier(_)]) => {
+        ("date_diff" | "datetime_diff", [first, _, unit @ Expr::Identifier(_)]) if !is_unit_text(first) => {
             Some(format!("date_diff('{}', {}, {})", unit_of(unit)?, as_time(&texts[1]), as_time(&texts[0])))
         }
-        ("date_trunc" | "datetime_trunc" | "timestamp_trunc", [_, unit @ Expr::Identifier(_)]) => {
+        ("date_trunc" | "datetime_trunc" | "timestamp_trunc", [first, unit @ Expr::Identifier(_)])
+            if !is_unit_text(first) =>
+        {
             Some(format!("date_trunc('{}', {})", unit_of(unit)?, texts[0]))
         }
         ("convert", [target, value, style]) => time_as_text(&target.to_string(), value, style),
@@ -416,7 +420,18 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             let otherwise = if choices.len() % 2 == 1 { format!(" ELSE {}", texts.last()?) } else { String::new() };
             Some(format!("CASE {}{otherwise} END", arms.join(" ")))
         }
-        // SQLite: of several values.
+        // SQLite's are of several values; here the highest few of a column are `max(x, 3)`.
+        ("max" | "min", [_, Expr::Value(count)])
+            if count.value.to_string().parse::<u32>().is_ok_and(|count| count > 1) =>
+        {
+            None
+        }
+        // BigQuery: the bounds of so many parts, from the least to the greatest.
+        ("approx_quantiles", [_, Expr::Value(parts)]) => {
+            let parts = parts.value.to_string().parse::<u32>().ok().filter(|parts| (1..=100).contains(parts))?;
+            let bounds: Vec<String> = (0..=parts).map(|at| (f64::from(at) / f64::from(parts)).to_string()).collect();
+            Some(format!("quantile_disc({}, ARRAY[{}])", texts[0], bounds.join(", ")))
+        }
         ("max", [_, _, ..]) => Some(format!("greatest({})", texts.join(", "))),
         ("min", [_, _, ..]) => Some(format!("least({})", texts.join(", "))),
         ("charindex" | "locate", [_, _, start]) => {
@@ -424,11 +439,16 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
             Some(format!("CASE WHEN {found} = 0 THEN 0 ELSE {found} + {start} - 1 END"))
         }
         ("group_concat", [value, ..]) => {
+            let given = separator_of(function);
+            // MySQL joins several to one text; of two, SQLite's second is the separator.
+            let is_joined = arguments.len() > 2 || (arguments.len() == 2 && given.is_some());
             let separator =
-                separator_of(function).or_else(|| texts.get(1).cloned()).unwrap_or_else(|| "','".to_owned());
+                given.or_else(|| texts.get(1).filter(|_| !is_joined).cloned()).unwrap_or_else(|| "','".to_owned());
             let distinct = function.args.to_string().to_uppercase().starts_with("(DISTINCT ");
             let distinct = if distinct { "DISTINCT " } else { "" };
-            let joined = format!("CAST({value} AS VARCHAR)");
+            let parts: Vec<String> = texts.iter().map(|text| format!("CAST({text} AS VARCHAR)")).collect();
+            let joined =
+                if is_joined { format!("({})", parts.join(" || ")) } else { format!("CAST({value} AS VARCHAR)") };
             Some(format!("string_agg({distinct}{joined}, {separator}{})", order_of(function, value, &joined)))
         }
         ("count", [_, _, ..]) if function.args.to_string().to_uppercase().starts_with("(DISTINCT ") => {
@@ -449,6 +469,11 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
         }
         _ => None,
     }
+}
+
+/// Whether an argument is a unit in quotes: then the call is the one here.
+fn is_unit_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(_)) && unit_of(expr).is_some()
 }
 
 fn separator_of(function: &Function) -> Option<String> {

@@ -17,7 +17,9 @@ use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
 use crate::sql_text::visit_own_exprs;
 
-const AGGREGATES: [&str; 22] = [
+const AGGREGATES: [&str; 24] = [
+    "arg_max_null",
+    "arg_min_null",
     "count",
     "sum",
     "avg",
@@ -269,13 +271,19 @@ pub(super) fn aggregate(expr: &Expr) -> Option<&Function> {
 fn keeper_of(aggregates: &[Function]) -> Option<(&'static str, String)> {
     let [only] = aggregates else { return None };
     let by = match only.name.to_string().to_lowercase().as_str() {
-        "max" => "max_by",
-        "min" => "min_by",
+        "max" => "arg_max_null",
+        "min" => "arg_min_null",
         _ => return None,
     };
     match &only.args {
         FunctionArguments::List(list) => match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some((by, argument.to_string())),
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some((
+                by,
+                match &only.filter {
+                    Some(filter) => format!("CASE WHEN {filter} THEN {argument} END"),
+                    None => argument.to_string(),
+                },
+            )),
             _ => None,
         },
         _ => None,

@@ -34,6 +34,10 @@ impl Turns<'_> {
         let arguments = json!({ "sql": sql });
         let started = std::time::Instant::now();
         let Ok(output) = tools::call(&self.context, tools::RUN_SQL, &arguments).await else { return Ok(None) };
+        // What was repaired is not the reading that was chosen.
+        if output.ran.is_some() {
+            return Ok(None);
+        }
         let text = rows_text(&output.json);
         self.say_rows(arguments, output, text, elapsed_ms(started)).await.map(Some)
     }

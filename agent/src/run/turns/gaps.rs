@@ -215,7 +215,10 @@ impl Turns<'_> {
         }
         let otherwise = match &gaps.judgement {
             Some(asked) => Some((asked.clone(), format!("“{asked}” asks for a judgement, and the data has facts"))),
-            None => self.time_beyond(&question, &read[..own], &vocabulary).await,
+            None => self.time_beyond(&question, &read[..own], &vocabulary).await.filter(|(asked, _)| {
+                let found = self.evidence.result.as_ref().is_some_and(|result| !result.found_nothing());
+                !(found && has_number(query, asked))
+            }),
         };
         let otherwise = otherwise
             .or_else(|| figure_called_otherwise(query, &question, &read[..own]))
@@ -493,4 +496,10 @@ fn singular(word: &str) -> String {
 /// Returns a word as it stands in a quoted text: words have no special characters but quotes.
 fn escaped(word: &str) -> String {
     word.replace('\'', "''").replace(['%', '_', '\\'], "")
+}
+
+/// Whether a number stands in a query outside of its texts: what is found by `salary = 2000` is about no year.
+fn has_number(query: &str, number: &str) -> bool {
+    let outside = query.split('\'').step_by(2);
+    outside.flat_map(|part| part.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == number)
 }

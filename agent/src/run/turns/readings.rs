@@ -83,7 +83,12 @@ impl Turns<'_> {
         };
         let own_count = u64::try_from(own_rows.len()).unwrap_or(u64::MAX);
         let twin_count = output.json["row_count"].as_u64().unwrap_or_default();
-        Some(vec![reading(sql, own_rows, own_count), reading(&twin_sql, &rows, twin_count)])
+        // A reply runs it where bare names may resolve elsewhere.
+        let own_sql = match database {
+            Some(_) => query_of_table(sql, session.database(), &own.name, &own.name)?,
+            None => sql.to_owned(),
+        };
+        Some(vec![reading(&own_sql, own_rows, own_count), reading(&twin_sql, &rows, twin_count)])
     }
 
     /// Returns what the question can mean, most votes first; nothing where there is one reading.

@@ -17,6 +17,7 @@ use crate::error::AgentError;
 use crate::event::ToolCallStarted;
 use crate::models::actions::TurnRequest;
 use crate::models::{ChatMessage, ChatRole, ModelEvent, TokenUsage, ToolChoice};
+use crate::repair::query_in_database;
 use crate::run::elapsed_ms;
 use crate::tools::{self, ToolError, ToolOutput};
 
@@ -87,7 +88,17 @@ impl Turns<'_> {
             let number = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
             match self.candidate_query(number).await {
                 Ok(Some(mut arguments)) => {
-                    let sql = tools::sql_argument(&arguments).unwrap_or_default();
+                    let mut sql = tools::sql_argument(&arguments).unwrap_or_default();
+                    // Names that are qualified resolve wherever the query is run again.
+                    let database = arguments.get("database").and_then(Value::as_str);
+                    let qualified =
+                        database.and_then(|name| query_in_database(&sql, name, &self.context.at_hand.tables));
+                    if let Some(qualified) = qualified {
+                        arguments.remove("database");
+                        arguments.remove("query");
+                        arguments.insert("sql".to_owned(), json!(qualified));
+                        sql = qualified;
+                    }
                     // A query that is there already has the same rows.
                     let known = candidates.iter().find(|known| same_text(&known.sql, &sql));
                     let outcome = match known {
