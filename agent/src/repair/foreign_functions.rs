@@ -446,9 +446,9 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
                 given.or_else(|| texts.get(1).filter(|_| !is_joined).cloned()).unwrap_or_else(|| "','".to_owned());
             let distinct = function.args.to_string().to_uppercase().starts_with("(DISTINCT ");
             let distinct = if distinct { "DISTINCT " } else { "" };
-            let parts: Vec<String> = texts.iter().map(|text| format!("CAST({text} AS VARCHAR)")).collect();
-            let joined =
-                if is_joined { format!("({})", parts.join(" || ")) } else { format!("CAST({value} AS VARCHAR)") };
+            let part = |text: &String| format!("CAST({text} AS VARCHAR)");
+            let parts: Vec<String> = texts.iter().take(if is_joined { texts.len() } else { 1 }).map(part).collect();
+            let joined = if is_joined { format!("({})", parts.join(" || ")) } else { parts.concat() };
             Some(format!("string_agg({distinct}{joined}, {separator}{})", order_of(function, value, &joined)))
         }
         ("count", [_, _, ..]) if function.args.to_string().to_uppercase().starts_with("(DISTINCT ") => {
