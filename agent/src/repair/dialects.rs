@@ -10,7 +10,7 @@ use sqlparser::ast::{
     SetOperator, Statement, TableFactor, TopQuantity, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::foreign_functions::{function_here, time_as_text};
+use super::foreign_functions::{function_here, time_as_text, unit_of};
 use super::foreign_syntax::{clauses_here, element_here, numbered_limit};
 use super::grouping::has_aggregate;
 use super::joins::expression;
@@ -477,6 +477,11 @@ fn ignores_case(expr: &Expr) -> bool {
         Expr::Collate { collation, .. } => ends_with(collation, "nocase") || ends_with(collation, "_ci"),
         _ => false,
     }
+}
+
+/// Whether an argument is a unit in quotes: then the call is the one here.
+pub(super) fn is_unit_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(_)) && unit_of(expr).is_some()
 }
 
 pub(super) fn number(text: &str) -> Expr {

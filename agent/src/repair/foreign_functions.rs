@@ -6,7 +6,7 @@ use sqlparser::ast::{
     HavingBound, HavingBoundKind, Ident, ObjectName, ObjectNamePart, Value,
 };
 
-use super::dialects::all_of;
+use super::dialects::{all_of, is_unit_text};
 use super::joins::expression;
 use super::time_formats::{dotnet_format, dotnet_number, mysql_format, oracle_format};
 
@@ -471,11 +471,6 @@ fn turned(name: &str, function: &Function, arguments: &[Expr], texts: &[String])
     }
 }
 
-/// Whether an argument is a unit in quotes: then the call is the one here.
-fn is_unit_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(_)) && unit_of(expr).is_some()
-}
-
 fn separator_of(function: &Function) -> Option<String> {
     let FunctionArguments::List(list) = &function.args else { return None };
     list.clauses.iter().find_map(|clause| match clause {
@@ -593,7 +588,7 @@ fn modified(time: &Expr, modifiers: &[Expr]) -> Option<String> {
     Some(text)
 }
 
-fn unit_of(expr: &Expr) -> Option<&'static str> {
+pub(super) fn unit_of(expr: &Expr) -> Option<&'static str> {
     let written = match expr {
         Expr::Identifier(name) => name.value.clone(),
         other => literal(other)?,
