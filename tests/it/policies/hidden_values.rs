@@ -13,7 +13,7 @@ use arrow::ipc::writer::FileWriter;
 use querent_engine::ResultTypes;
 
 use super::{admin, caller, run};
-use crate::sql::engine;
+use crate::sql::{engine, rows};
 
 const ROWS: i64 = 40;
 const COLUMNS: [&str; 5] = ["plain", "view", "code", "pay", "list"];
