@@ -372,10 +372,9 @@ impl Prover {
                 }
             }
             let wrong = names.as_ref().map(|names| names.wrong_names(sentence, &of_sentence)).unwrap_or_default();
-            let unproven = |(start, end): (usize, usize)| {
-                link(text, sentence_start + start, sentence_start + end, ProofOrigin::Unproven)
-            };
-            of_sentence.extend(wrong.into_iter().map(unproven));
+            let at = sentence_start;
+            of_sentence
+                .extend(wrong.iter().map(|(start, end)| link(text, at + start, at + end, ProofOrigin::Unproven)));
             links.extend(of_sentence);
             if !sentence.trim().is_empty() {
                 before = sentence;
