@@ -376,9 +376,7 @@ impl Prover {
             of_sentence
                 .extend(wrong.iter().map(|(start, end)| link(text, at + start, at + end, ProofOrigin::Unproven)));
             links.extend(of_sentence);
-            if !sentence.trim().is_empty() {
-                before = sentence;
-            }
+            before = if sentence.trim().is_empty() { before } else { sentence };
         }
         if let Some(names) = names.as_ref().filter(|_| text.len() <= MAX_CHECKED) {
             let wrong = names.wrong_lines(text).into_iter().chain(names.wrong_answer(text));

@@ -496,8 +496,7 @@ impl IndexPart {
         let objects = store.pending_texts(self.kind, 0, tail::MAX_ENTRIES).await;
         let has_more = objects.as_ref().map_or(true, |objects| objects.len() == tail::MAX_ENTRIES);
         self.state.write().tail.is_overflowing |= has_more;
-        let objects = objects?;
-        let part = Arc::clone(self);
+        let (objects, part) = (objects?, Arc::clone(self));
         off_runtime(move || part.insert_pending(objects)).await;
         Ok(())
     }
