@@ -277,7 +277,7 @@ pub(crate) fn cut_to_width(text: &str, width: usize) -> Cow<'_, str> {
     let mut used = 1;
     let end = text.char_indices().find(|(_, char)| {
         // It makes an emoji, of two cells, of the character before it.
-        used += if char == '\u{fe0f}' { 1 } else { char.width().unwrap_or(0) };
+        used += if *char == '\u{fe0f}' { 1 } else { char.width().unwrap_or(0) };
         used > width
     });
     let end = end.map_or(text.len(), |(end, _)| end);
