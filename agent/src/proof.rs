@@ -372,14 +372,11 @@ impl Prover {
                 }
             }
             let wrong = names.as_ref().map(|names| names.wrong_names(sentence, &of_sentence)).unwrap_or_default();
-            let unproven = |(start, end): (usize, usize)| {
-                link(text, sentence_start + start, sentence_start + end, ProofOrigin::Unproven)
-            };
-            of_sentence.extend(wrong.into_iter().map(unproven));
+            let at = sentence_start;
+            of_sentence
+                .extend(wrong.iter().map(|(start, end)| link(text, at + start, at + end, ProofOrigin::Unproven)));
             links.extend(of_sentence);
-            if !sentence.trim().is_empty() {
-                before = sentence;
-            }
+            before = if sentence.trim().is_empty() { before } else { sentence };
         }
         if let Some(names) = names.as_ref().filter(|_| text.len() <= MAX_CHECKED) {
             let wrong = names.wrong_lines(text).into_iter().chain(names.wrong_answer(text));

@@ -490,16 +490,13 @@ impl IndexPart {
 
     /// Fills the tail with the objects that are pending in the catalog.
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
-        let limit = tail::MAX_ENTRIES;
-        let kind = self.kind;
         let store = self.store()?;
         // What is committed from here on sets it again.
         self.state.write().tail.is_overflowing = false;
-        let objects = store.pending_texts(kind, 0, limit).await;
-        let is_full = objects.as_ref().map_or(true, |objects| objects.len() == limit);
-        self.state.write().tail.is_overflowing |= is_full;
-        let objects = objects?;
-        let part = Arc::clone(self);
+        let objects = store.pending_texts(self.kind, 0, tail::MAX_ENTRIES).await;
+        let has_more = objects.as_ref().map_or(true, |objects| objects.len() == tail::MAX_ENTRIES);
+        self.state.write().tail.is_overflowing |= has_more;
+        let (objects, part) = (objects?, Arc::clone(self));
         off_runtime(move || part.insert_pending(objects)).await;
         Ok(())
     }

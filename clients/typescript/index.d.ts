@@ -342,7 +342,7 @@ export declare class QuerentClient {
   /** Replaces a conversation's metadata. `POST /v1/conversations/{id}` */
   postConversationsId(input: PostConversationsIdInput, options?: CallOptions): Promise<any>;
 
-  /** Deletes a conversation with its runs. `DELETE /v1/conversations/{id}` */
+  /** Deletes a conversation; its responses stay. `DELETE /v1/conversations/{id}` */
   deleteConversationsId(input: DeleteConversationsIdInput, options?: CallOptions): Promise<any>;
 
   /** Items of a conversation. `GET /v1/conversations/{id}/items` */

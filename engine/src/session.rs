@@ -9,6 +9,7 @@ mod audit;
 mod change_rows;
 mod copy_to;
 mod describe;
+mod execution;
 mod explain_policy;
 mod file_tables;
 mod graph_commands;
@@ -53,8 +54,8 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
 use crate::limits::{
-    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, ScanBudget, TouchedTables, batch_rows,
-    charge_windows, pace_projections, pace_unnests,
+    Interrupt, Limits, PlanningMemory, QueryClock, QueryLabel, QueryUsage, ScanBudget, TouchedTables, charge_windows,
+    pace_projections, pace_unnests,
 };
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::SessionVariables;
@@ -447,22 +448,6 @@ impl Session {
     ) -> Result<SendableRecordBatchStream> {
         let ready = self.create_ready_plan(plan, interrupt).await?;
         self.execute_ready(ready, memory, interrupt)
-    }
-
-    fn execute_physical(
-        &self,
-        physical: Arc<dyn ExecutionPlan>,
-        memory: &Arc<dyn MemoryPool>,
-    ) -> Result<SendableRecordBatchStream> {
-        let runtime = self.engine.runtime();
-        let mut config = runtime.config().clone();
-        let usual = config.batch_size();
-        let rows = batch_rows(&physical, usual);
-        if rows != usual {
-            config.options_mut().execution.batch_size = rows;
-        }
-        let task = runtime.task(config, memory);
-        telemetry::traced_execution(physical, |physical| Ok(execute_stream(physical, task)?))
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.

@@ -68,8 +68,12 @@ impl Prover {
                 },
             };
             let called = called_column(result, token, place);
+            // Three fifths are no cell of 60 votes.
+            let is_share =
+                |column: usize| matches!(result.share_scale(column), ShareScale::Fraction | ShareScale::Percent);
             let candidates = result.cells().filter(|(row, column, _)| {
-                (labelled.is_empty() || labelled.contains(row))
+                (!is_part_in_words(token) || is_share(*column))
+                    && (labelled.is_empty() || labelled.contains(row))
                     && called.is_none_or(|called| called == *column)
                     && !(is_factor && result.rows.len() > 1 && !is_of_ratios(result, *column))
                     && !result.is_other_extreme(*column, clause)
@@ -145,7 +149,8 @@ impl Prover {
                     Some(ratio) if is_factor => Some(ratio),
                     ratio => self.bound(bound, number, unit_beside(token, clause), place).or(ratio),
                 }
-                .or_else(|| self.of_query(token))
+                // What is said of a column that is there is its rows' to prove.
+                .or_else(|| self.of_query(token).filter(|_| !self.is_of_column(token, clause)))
                 .unwrap_or(ProofOrigin::Unproven);
             }
             for result in self.results.iter().rev() {
@@ -203,7 +208,8 @@ impl Prover {
                 }
             }
         }
-        if !self.is_said_as_found(token, place)
+        if !is_factor
+            && !self.is_said_as_found(token, place)
             && let Some(origin) = self.of_query(token)
         {
             return origin;
@@ -344,6 +350,10 @@ impl Prover {
     /// Returns the percentages that the question or the rest of the sentence says: `with 10 % off it would cost 19.80`.
     fn percents_beside(&self, token: &TextToken, place: TokenPlace<'_>) -> Vec<f64> {
         const MOST: usize = 3;
+        // Percentages of a table are of its rows.
+        if place.clause.contains('|') {
+            return Vec::new();
+        }
         let start = place.offset + token.start;
         let of_sentence = tokens::tokens_in(place.sentence).into_iter().filter(|one| one.start != start);
         let said = self.question.iter().cloned().chain(of_sentence);
@@ -352,6 +362,11 @@ impl Prover {
             _ => None,
         };
         said.filter_map(percent).take(MOST).collect()
+    }
+
+    /// Whether a number stands before the name of a column of the latest rows.
+    fn is_of_column(&self, token: &TextToken, clause: &str) -> bool {
+        self.results.last().is_some_and(|result| result.column_behind(token, clause).is_some())
     }
 
     fn of_query(&self, token: &TextToken) -> Option<ProofOrigin> {
@@ -531,4 +546,13 @@ fn is_of_others(clause: &str, token: &TextToken) -> bool {
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.
 fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
     sentence[..start].ends_with('(') && [" row)", " rows)"].iter().any(|word| sentence[end..].starts_with(word))
+}
+
+/// Whether a token is a part that is said in words: `three fifths`, but not `sixty percent`.
+fn is_part_in_words(token: &TextToken) -> bool {
+    let text = token.text.to_lowercase();
+    token.is_percent()
+        && text.starts_with(char::is_alphabetic)
+        && !text.contains("percent")
+        && !text.contains("per cent")
 }

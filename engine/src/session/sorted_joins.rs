@@ -25,6 +25,11 @@ use crate::limits::Interrupt;
 
 /// What one partition of a side that is sorted should have: DataFusion keeps 10 MiB of it for merging what was spilled.
 const SORTED_PARTITION_BYTES: usize = 32 << 20;
+/// The rows of a batch: a merge holds two of each run that it reads, and takes as many runs as there is memory for, which the sort of
+/// the other side then lacks.
+const SORTED_BATCH_ROWS: usize = 1_024;
+/// What each sort keeps for merging what it spills.
+const SORT_RESERVATION_BYTES: usize = 4 << 20;
 
 /// How often, and for how long, it is looked whether a query that failed has given its memory back.
 const MEMORY_LOOK: Duration = Duration::from_millis(5);
@@ -152,7 +157,11 @@ impl Session {
         options.execution.target_partitions = joins.partitions(memory.as_ref(), options.execution.target_partitions);
         let physical = self.unpaced_plan_of(&mut state, &joins.optimized).await?;
         let plan = paced(&state, with_estimates(physical), interrupt)?;
-        self.execute_physical(plan, memory)
+        let mut config = self.task_config(&plan);
+        let execution = &mut config.options_mut().execution;
+        execution.batch_size = execution.batch_size.min(SORTED_BATCH_ROWS);
+        execution.sort_spill_reservation_bytes = SORT_RESERVATION_BYTES;
+        self.execute_configured(plan, config, memory)
     }
 }
 

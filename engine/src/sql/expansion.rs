@@ -34,7 +34,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::column_folding::plan_expanded;
 use super::shorthand::{number, query_of, select_star, taken};
 use super::syntax::{any_expr, count_nodes, visit_outermost_queries, visit_own_exprs};
-use super::volatile_queries::calls_volatile;
+use super::volatile_queries::refuse_volatile;
 use crate::error::EngineError;
 use crate::identifiers::same_name;
 use chosen_by_lambda::choose_by_lambda;
@@ -415,19 +415,6 @@ impl<S: ContextProvider> Expander<'_, S> {
     }
 }
 
-/// Refuses an alias of what is another value each time that it is computed, where another expression names it.
-fn refuse_volatile(expr: &Expr, known: &[(String, Expr)]) -> Result<()> {
-    let is_named = |name: &str| names_any(expr, |own| same_name(own, name));
-    match known.iter().find(|(name, meaning)| calls_volatile(meaning) && is_named(name)) {
-        None => Ok(()),
-        Some((name, _)) => Err(EngineError::Unsupported {
-            what: format!("the alias `{name}`, which is another value each time, in another expression"),
-            hint: "compute it in a subquery, and name it around that".into(),
-        }
-        .into()),
-    }
-}
-
 fn source_names(sources: &[Source]) -> Vec<String> {
     sources.iter().map(|source| source.name.clone()).collect()
 }
@@ -585,7 +572,7 @@ fn write_out_conditions(select: &mut Select, sources: &[Source]) -> Result<()> {
     Ok(())
 }
 
-fn names_any(expr: &Expr, is_alias: impl Fn(&str) -> bool) -> bool {
+pub(super) fn names_any(expr: &Expr, is_alias: impl Fn(&str) -> bool) -> bool {
     any_expr(expr, |part| matches!(part, Expr::Identifier(ident) if is_alias(&ident.value)))
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, ObjectNamePart, Query, TableFactor, Visit, Visitor};
 
+use super::expansion::names_any;
 use super::marks;
 use super::syntax::any_expr;
 use crate::error::{EngineError, Result};
@@ -91,4 +92,16 @@ pub(super) fn calls_volatile(expr: &Expr) -> bool {
 fn is_one_of(name: &ObjectName, names: &[&str]) -> bool {
     let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return false };
     names.iter().any(|known| ident.value.eq_ignore_ascii_case(known))
+}
+
+/// Refuses an alias of what is another value each time that it is computed, where another expression names it.
+pub(super) fn refuse_volatile(expr: &Expr, known: &[(String, Expr)]) -> Result<()> {
+    let is_named = |name: &str| names_any(expr, |own| same_name(own, name));
+    match known.iter().find(|(name, meaning)| calls_volatile(meaning) && is_named(name)) {
+        None => Ok(()),
+        Some((name, _)) => Err(EngineError::Unsupported {
+            what: format!("the alias `{name}`, which is another value each time, in another expression"),
+            hint: "compute it in a subquery, and name it around that".into(),
+        }),
+    }
 }

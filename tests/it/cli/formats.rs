@@ -44,7 +44,7 @@ fn rows_are_printed_in_each_format() {
     assert_eq!(work.run(&["sql", "--output", "csv", "SELECT 1 AS a WHERE false"]).succeeded(), "a\n");
     assert_eq!(work.run(&["sql", "--output", "json", "SELECT 1 AS a WHERE false"]).succeeded(), "[]\n");
     for (format, expected) in [("table", "done\n"), ("vertical", "done\n"), ("markdown", "done\n"), ("csv", "")] {
-        let said = work.run(&["sql", "--output", format, "SET timezone = 'UTC'"]).succeeded();
+        let said = work.run(&["sql", "--output", format, "CREATE TABLE IF NOT EXISTS made (a INT)"]).succeeded();
         assert_eq!(said, expected, "{format}");
     }
     assert!(work.run(&["kql", "--output", "csv", "print a = 1"]).succeeded().starts_with("a\n1\n"));

@@ -57,15 +57,17 @@ fn a_server_gets_the_files_that_are_read_without_one() {
     }
 }
 
-/// Each file is decompressed as its own name says.
+/// Files of one table share one compression, through a server as without one.
 #[test]
-fn files_of_a_folder_are_compressed_or_not() {
+fn files_of_a_folder_are_compressed_alike() {
     let work = WorkFolder::new();
     work.put("mixed/1.csv", "a\n1\n");
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(b"a\n2\n").unwrap();
     fs::write(work.path("mixed/2.csv.gz"), packed.finish().unwrap()).unwrap();
     let server = ServerProcess::start(&[]);
-    let said = work.run(&["import", "--server", &server.url, "mixed"]).succeeded();
-    assert!(said.contains("2 rows from 2 files"), "{said}");
+    for place in [&["--data", "lake"][..], &["--server", &server.url]] {
+        let said = work.run(&[&["import"][..], place, &["mixed"]].concat()).failed(1);
+        assert!(said.contains("[bad_data]") && said.contains("share one compression"), "{place:?}: {said}");
+    }
 }

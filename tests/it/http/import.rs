@@ -279,14 +279,10 @@ async fn no_value_and_no_fraction_of_json_is_lost() {
         let refused = import("", body).await;
         assert_eq!(refused.status, 400, "{}", refused.text);
     }
-    // What was declared to be whole has no fraction, wherever it stands; `2.0` is whole.
-    for (types, body) in
-        [("n%3DBIGINT", "{\"n\":1}\n{\"n\":2.9}\n"), ("n%3DBIGINT%5B%5D", "{\"n\":[1]}\n{\"n\":[1, 2.9]}\n")]
-    {
-        let refused = import(&format!("&types={types}"), body).await;
-        assert_eq!(refused.status, 400, "{types}: {}", refused.text);
-        let taken = import(&format!("&types={types}"), &body.replace("2.9", "2.0")).await;
-        assert_eq!((taken.status, &taken.json()["rows"]), (200, &json!(2)), "{types}: {}", taken.text);
+    // What was declared to be whole has no fraction; `2.0` is whole.
+    for (value, status) in [("2.9", 400), ("2.0", 200), ("1e3", 200)] {
+        let read = import("&types=n%3DBIGINT", &format!("{{\"n\":1}}\n{{\"n\":{value}}}\n")).await;
+        assert_eq!(read.status, status, "{value}: {}", read.text);
     }
 }
 

@@ -29,6 +29,7 @@ async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool)
     let deadline = Instant::now() + Duration::from_secs(240);
     while !condition().await {
         assert!(Instant::now() < deadline, "waited in vain: {description}");
+        // Other servers tell nothing of it.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -13,6 +13,7 @@ impl ErrorCode {
             | ErrorCode::WallClockExceeded
             | ErrorCode::MemoryExceeded
             | ErrorCode::StoreUnavailable
+            | ErrorCode::EmbedderError
             | ErrorCode::WorkerLost
             | ErrorCode::TooManyRuns
             | ErrorCode::ModelUnreachable
@@ -39,7 +40,6 @@ impl ErrorCode {
             | ErrorCode::StorageFull
             | ErrorCode::IoError
             | ErrorCode::IndexError
-            | ErrorCode::EmbedderError
             | ErrorCode::RunNotFound
             | ErrorCode::RunWithheld
             | ErrorCode::ConversationNotFound

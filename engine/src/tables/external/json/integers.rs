@@ -92,6 +92,6 @@ mod tests {
         let of = |number: f64| whole_number(&Number::from_f64(number).unwrap());
         assert_eq!(of(2.0), Value::from(2));
         assert_eq!(of(2.9), Value::from("2.9"));
-        assert_eq!(of(1e300), Value::from("1e300"));
+        assert_eq!(of(1e300), Value::from("1e+300"));
     }
 }
