@@ -150,7 +150,7 @@ impl Prover {
                     ratio => self.bound(bound, number, unit_beside(token, clause), place).or(ratio),
                 }
                 // What is said of a column that is there is its rows' to prove.
-                .or_else(|| self.of_query(token).filter(|_| !self.is_of_column(token, clause)))
+                .or_else(|| self.of_query(token).filter(|_| !self.is_of_latest_column(token, clause)))
                 .unwrap_or(ProofOrigin::Unproven);
             }
             for result in self.results.iter().rev() {
@@ -365,7 +365,7 @@ impl Prover {
     }
 
     /// Whether a number stands before the name of a column of the latest rows.
-    fn is_of_column(&self, token: &TextToken, clause: &str) -> bool {
+    fn is_of_latest_column(&self, token: &TextToken, clause: &str) -> bool {
         self.results.last().is_some_and(|result| result.column_behind(token, clause).is_some())
     }
 
