@@ -41,7 +41,7 @@ pub(super) fn with_carried_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             if let [input] = inputs.as_slice() { Some((*input).clone()) } else { None }
         };
         match around {
-            Some(around) if has_subquery(&node)? && is_alike_twice(&around)? => in_subqueries_of(node, &around, 0),
+            Some(around) if has_subquery(&node)? && is_alike_twice(&around)? => in_subqueries_of(node, &around),
             _ => Ok(Transformed::no(node)),
         }
     })
@@ -49,11 +49,11 @@ pub(super) fn with_carried_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// Carries columns of the rows around into the subqueries of a node.
-fn in_subqueries_of(node: LogicalPlan, around: &LogicalPlan, level: usize) -> Result<Transformed<LogicalPlan>> {
+fn in_subqueries_of(node: LogicalPlan, around: &LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
         let name = names.save(&expr);
-        let carried = expr.transform_down(|part| with_subquery(part, |subquery| carried(subquery, around, level)))?;
+        let carried = expr.transform_down(|part| with_subquery(part, |subquery| carried(subquery, around)))?;
         Ok(carried.update_data(|expr| name.restore(expr)))
     })?;
     match node.transformed {
@@ -107,30 +107,27 @@ fn is_alike_twice(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Returns a subquery with the columns of the rows around that its own subqueries name; as it is where it has no such place.
-fn carried(subquery: Subquery, around: &LogicalPlan, level: usize) -> Result<Transformed<Subquery>> {
+fn carried(subquery: Subquery, around: &LogicalPlan) -> Result<Transformed<Subquery>> {
     let named = CarriedNames::of(&subquery.subquery, around.schema())?;
     let is_exact = |(field, _): &(FieldRef, Column)| !holds_doubles(field.data_type());
-    if !named.is_far || !named.columns.iter().all(is_exact) {
+    if !named.is_far || named.is_farther || !named.columns.iter().all(is_exact) {
         return Ok(Transformed::no(subquery));
     }
-    let table = format!("{CARRIED}{level}");
-    let own = |at: usize| Column::new(Some(table.as_str()), format!("{CARRIED}_{at}"));
+    let own = |at: usize| Column::new(Some(CARRIED), format!("{CARRIED}_{at}"));
     let known = named.columns.iter().enumerate();
     let known: Vec<EqualColumn> = known
         .map(|(at, (field, outer))| EqualColumn { own: own(at), outer: outer.clone(), field: Arc::clone(field) })
         .collect();
     let columns = known.iter().map(|known| Expr::Column(known.outer.clone()).alias(known.own.name.as_str()));
     let columns = columns.collect::<Vec<_>>();
-    let values =
-        LogicalPlanBuilder::from(around.clone()).project(columns)?.distinct()?.alias(table.as_str())?.build()?;
+    let values = LogicalPlanBuilder::from(around.clone()).project(columns)?.distinct()?.alias(CARRIED)?.build()?;
     let beside = with_values(subquery.subquery.as_ref().clone(), &values, &known)?;
     // Those that stand at another place than its WHERE do not find them.
     if CarriedNames::of(&beside, around.schema())?.is_far {
         return Ok(Transformed::no(subquery));
     }
-    let inner = beside.transform_down(|node| in_subqueries_of(node, &values, level + 1)).data()?;
-    let outer_ref_columns = inner.all_out_ref_exprs();
-    Ok(Transformed::yes(Subquery { subquery: Arc::new(inner), outer_ref_columns, spans: subquery.spans }))
+    let outer_ref_columns = beside.all_out_ref_exprs();
+    Ok(Transformed::yes(Subquery { subquery: Arc::new(beside), outer_ref_columns, spans: subquery.spans }))
 }
 
 /// The columns of the rows around that a subquery names in the conditions over its tables.
@@ -139,6 +136,8 @@ struct CarriedNames {
     columns: Vec<(FieldRef, Column)>,
     /// Whether a subquery of its own names one.
     is_far: bool,
+    /// Whether one within such a subquery does.
+    is_farther: bool,
 }
 
 impl CarriedNames {
@@ -162,6 +161,7 @@ impl CarriedNames {
                         && !between.iter().any(|query| query.has_column(column))
                     {
                         self.is_far |= !between.is_empty();
+                        self.is_farther |= between.len() > 1;
                         if !self.columns.iter().any(|(_, known)| known == column) {
                             self.columns.push((Arc::clone(field), column.clone()));
                         }
