@@ -1,4 +1,4 @@
-//! Columns that are carried to subqueries of subqueries: one that refers to a query two levels out, or further, finds the column in
+//! Columns that are carried to subqueries of subqueries: one that refers to a query two levels out finds the column in
 //! the query right around it, which has no column of its own that is equal to it.
 //!
 //! ```sql
