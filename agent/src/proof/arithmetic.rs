@@ -27,6 +27,8 @@ pub(super) struct WantedNumber<'a> {
     column: Option<usize>,
     /// Whether it is said of one row, which has no total of others.
     is_of_one: bool,
+    /// Whether the sentence speaks of several changes: `up by 91 and then down by 26`.
+    is_of_several: bool,
 }
 
 impl<'a> WantedNumber<'a> {
@@ -48,7 +50,8 @@ impl<'a> WantedNumber<'a> {
         let column = result.column_behind(token, clause).filter(|_| compared.len() > 1);
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
         let is_of_one = is_said_of_one(result, token, place);
-        Self { number, rows, change, is_points, compared, column, is_of_one }
+        let is_of_several = sentence.matches(" by ").count() > 1;
+        Self { number, rows, change, is_points, compared, column, is_of_one, is_of_several }
     }
 
     fn is_named(&self, cell: &NumberCell) -> bool {
@@ -339,6 +342,7 @@ pub(super) fn expression_across<'r>(
         compared: Vec::new(),
         column: None,
         is_of_one: false,
+        is_of_several: true,
     };
     paired(&wanted, &cells, &announced, ShareScale::Unknown)
 }
@@ -381,6 +385,7 @@ fn paired(
             // `Rose by 20 from April to May`: of a fall it is the other way round.
             let rows = (left.reference.row, right.reference.row);
             let is_so_directed = match (wanted.change, announced.direction) {
+                _ if wanted.is_of_several => true,
                 _ if rows.0 == rows.1 || number.value < 0.0 || !announced.growth => true,
                 (Some((new, old)), Some(ChangeDirection::Up)) => rows == (new, old),
                 (Some((new, old)), Some(ChangeDirection::Down)) => rows == (old, new),

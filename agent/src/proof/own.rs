@@ -68,11 +68,8 @@ impl Prover {
                 },
             };
             let called = called_column(result, token, place);
-            // Three fifths are no cell of 60 votes.
-            let is_share =
-                |column: usize| matches!(result.share_scale(column), ShareScale::Fraction | ShareScale::Percent);
             let candidates = result.cells().filter(|(row, column, _)| {
-                (!is_part_in_words(token) || is_share(*column))
+                may_be_of(result, *column, token)
                     && (labelled.is_empty() || labelled.contains(row))
                     && called.is_none_or(|called| called == *column)
                     && !(is_factor && result.rows.len() > 1 && !is_of_ratios(result, *column))
@@ -177,7 +174,9 @@ impl Prover {
             let called = called_column(result, token, place);
             let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
             cells.any(|(_, column, value)| {
-                token.equals(value, result.share_scale(column)) && !is_of_other_dimension(result, column, token, clause)
+                token.equals(value, result.share_scale(column))
+                    && may_be_of(result, column, token)
+                    && !is_of_other_dimension(result, column, token, clause)
             })
         };
         if !is_factor && !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
@@ -546,6 +545,12 @@ fn is_of_others(clause: &str, token: &TextToken) -> bool {
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.
 fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
     sentence[..start].ends_with('(') && [" row)", " rows)"].iter().any(|word| sentence[end..].starts_with(word))
+}
+
+/// Whether a token may be a cell of a column: three fifths are none of 60 votes.
+fn may_be_of(result: &ProofRows, column: usize, token: &TextToken) -> bool {
+    let is_share = || matches!(result.share_scale(column), ShareScale::Fraction | ShareScale::Percent);
+    !is_part_in_words(token) || is_share()
 }
 
 /// Whether a token is a part that is said in words: `three fifths`, but not `sixty percent`.
