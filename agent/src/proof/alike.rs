@@ -8,6 +8,9 @@ use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, says, tokens_in};
 use super::{ProofOrigin, number_of};
 
+/// The longest clause that is looked at, in bytes: each of its numbers looks at what is behind it.
+const LONGEST: usize = 1_000;
+
 /// Returns what proves that as many rows are alike, by a column that is named behind the number.
 pub(super) fn count_of_alike(
     result: &ProofRows,
@@ -15,7 +18,11 @@ pub(super) fn count_of_alike(
     number: &WrittenNumber,
     place: TokenPlace<'_>,
 ) -> Option<ProofOrigin> {
-    if !is_exact(number) || result.rows.len() < 2 || !result.labelled(place.clause).is_empty() {
+    if !is_exact(number)
+        || result.rows.len() < 2
+        || place.clause.len() > LONGEST
+        || !result.labelled(place.clause).is_empty()
+    {
         return None;
     }
     let behind = place.clause.get(token.end..)?;

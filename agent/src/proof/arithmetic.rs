@@ -13,6 +13,9 @@ use super::{CellReference, ProofOrigin, ProofRows, number_of};
 const MAX_PAIRED: usize = 24;
 const MAX_ACROSS: usize = 8;
 
+/// The longest sentence whose change has a direction, in bytes.
+const LONGEST_CHANGE: usize = 1_000;
+
 /// A number that is looked for, and the rows that its sentence names; it is of these.
 pub(super) struct WantedNumber<'a> {
     number: &'a WrittenNumber,
@@ -50,7 +53,7 @@ impl<'a> WantedNumber<'a> {
         let column = result.column_behind(token, clause).filter(|_| compared.len() > 1);
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
         let is_of_one = is_said_of_one(result, token, place);
-        let is_of_several = sentence.matches(" by ").count() > 1;
+        let is_of_several = sentence.len() > LONGEST_CHANGE || sentence.matches(" by ").count() > 1;
         Self { number, rows, change, is_points, compared, column, is_of_one, is_of_several }
     }
 

@@ -246,12 +246,15 @@ fn group_count(
 pub(super) fn is_said_of_one(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> bool {
     const HAS: [&str; 12] =
         ["had", "has", "sold", "made", "took", "earned", "recorded", "received", "hatte", "hat", "tuvo", "insgesamt"];
-    let [row] = *result.labelled(place.sentence).as_slice() else { return false };
     let before = place.clause[..token.start].trim_end_matches(|c: char| " $€£".contains(c));
     let before = before.strip_suffix("a total of").unwrap_or(before).trim_end();
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default().to_lowercase();
+    if !HAS.contains(&word.as_str()) {
+        return false;
+    }
+    let [row] = *result.labelled(place.sentence).as_slice() else { return false };
     let end = result.label_place(row, before).map(|(_, end)| end);
-    HAS.contains(&last_words(before, 1).as_str())
-        && end.is_some_and(|end| before[end..].split_whitespace().count() <= 2)
+    end.is_some_and(|end| before[end..].split_whitespace().count() <= 2)
 }
 
 /// Whether a name stands in a text in the same case.

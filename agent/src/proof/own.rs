@@ -555,9 +555,9 @@ fn may_be_of(result: &ProofRows, column: usize, token: &TextToken) -> bool {
 
 /// Whether a token is a part that is said in words: `three fifths`, but not `sixty percent`.
 fn is_part_in_words(token: &TextToken) -> bool {
+    if !token.is_percent() {
+        return false;
+    }
     let text = token.text.to_lowercase();
-    token.is_percent()
-        && text.starts_with(char::is_alphabetic)
-        && !text.contains("percent")
-        && !text.contains("per cent")
+    text.starts_with(char::is_alphabetic) && !text.contains("percent") && !text.contains("per cent")
 }
