@@ -196,9 +196,10 @@ impl MeasureUnit {
 /// `mean_minutes`, and 39.1 °F none of `temp_c`.
 pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
     let units = unit_beside(token, clause).zip(unit_at(result, column));
-    let currencies = currency_beside(token, clause).zip(result.columns.get(column).and_then(|name| currency_of(name)));
-    units.is_some_and(|(unit, of_column)| unit.is_of_kind(of_column) && unit != of_column)
-        || currencies.is_some_and(|(beside, of_column)| beside != of_column)
+    let of_column = result.columns.get(column).and_then(|name| currency_of(name));
+    let is_in_other_currency =
+        || of_column.is_some_and(|own| currency_beside(token, clause).is_some_and(|beside| beside != own));
+    units.is_some_and(|(unit, of_column)| unit.is_of_kind(of_column) && unit != of_column) || is_in_other_currency()
 }
 
 /// The signs and words of the currencies that are told apart.
