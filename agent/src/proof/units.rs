@@ -299,11 +299,15 @@ pub(super) fn unit_behind(token: &TextToken, clause: &str) -> Option<MeasureUnit
     unit_called(behind.split(|c: char| !c.is_alphanumeric()).next()?)
 }
 
+/// What is looked at behind a number, in bytes.
+const LONGEST_UNIT: usize = 100;
+
 /// Returns what stands behind a number, and behind its scale: `tonnes` of `2.5 million tonnes`.
 fn behind_number<'t>(token: &TextToken, clause: &'t str) -> &'t str {
     let behind = without_added_part(&clause[token.end..]).trim_start_matches([' ', '-', '\u{a0}', '\u{202f}']);
     let word = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    if scale_of(word).is_some() { behind[word.len()..].trim_start() } else { behind }
+    let behind = if scale_of(word).is_some() { behind[word.len()..].trim_start() } else { behind };
+    &behind[..behind.floor_char_boundary(LONGEST_UNIT)]
 }
 
 /// Returns the scale of temperature with which a lowercase text begins.
