@@ -22,10 +22,10 @@ pub(super) fn sheet_names(archive: &mut Archive) -> IoResult<Option<Vec<SheetNam
     loop {
         match xml.next()? {
             XmlEvent::Start(tag) if tag.name() == b"style" => style = tag.attribute("name").unwrap_or_default(),
-            XmlEvent::Start(tag) if tag.name() == b"table-properties" => {
-                if tag.attribute("display").as_deref() == Some("false") {
-                    hidden.push(style.clone());
-                }
+            XmlEvent::Start(tag)
+                if tag.name() == b"table-properties" && tag.attribute("display").as_deref() == Some("false") =>
+            {
+                hidden.push(style.clone());
             }
             XmlEvent::Start(tag) if tag.name() == b"table" => {
                 let is_hidden = tag.attribute("style-name").is_some_and(|own| hidden.contains(&own));
