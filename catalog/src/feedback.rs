@@ -150,10 +150,8 @@ pub struct QueryProposal {
 }
 
 impl QueryProposal {
-    /// Whether its database and all tables that it reads may be seen, with all their columns: its text names some.
     fn is_visible(&self, rights: Rights<'_>) -> bool {
-        let is_known = |table: &TableName| rights.may_see_table(table) && rights.columns(table).is_none();
-        rights.may_see(&self.database) && self.tables.iter().all(is_known)
+        rights.may_see_whole(&self.database, &self.tables)
     }
 }
 

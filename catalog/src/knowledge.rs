@@ -223,8 +223,7 @@ pub(crate) trait KnowledgeObject: Clone + Send + Sync + 'static {
 
     /// Whether its database and all tables it reads may be seen, with all their columns: its text names some.
     fn is_visible(&self, rights: Rights<'_>) -> bool {
-        let is_known = |table: &TableName| rights.may_see_table(table) && rights.columns(table).is_none();
-        rights.may_see(self.database()) && self.tables().iter().all(is_known)
+        rights.may_see_whole(self.database(), self.tables())
     }
 }
 

@@ -68,6 +68,12 @@ impl<'a> Rights<'a> {
         self.may(Privilege::Select, &name.database, Some(&name.table))
     }
 
+    /// Whether a database and tables exist for the caller, these with all their columns: so may a text that names some.
+    pub(crate) fn may_see_whole(&self, database: &str, tables: &[TableName]) -> bool {
+        let is_whole = |table: &TableName| self.may_see_table(table) && self.columns(table).is_none();
+        self.may_see(database) && tables.iter().all(is_whole)
+    }
+
     /// Whether the caller may do something with a table, or with all tables of a database.
     pub fn may(&self, privilege: Privilege, database: &str, table: Option<&str>) -> bool {
         if !self.who.may_see(database) {
