@@ -64,10 +64,7 @@ pub(crate) async fn check(store: &Store, now: DateTime<Utc>) -> Result<FolderChe
         .read(move |connection| {
             let mut check = FolderCheck::default();
             // Listed before the rows are read: what is committed meanwhile is no orphan.
-            let found = match names_files_below(connection, &folder)? {
-                true => data_files(&folder, now)?,
-                false => Vec::new(),
-            };
+            let found = data_files(connection, &folder, now)?;
             integrity(connection, &mut check)?;
             let mut named = HashSet::new();
             let mut seen: HashSet<PathBuf> = HashSet::new();
@@ -132,21 +129,12 @@ pub async fn first_damaged_file(paths: Vec<PathBuf>) -> Result<Option<PathBuf>> 
     found.await.map_err(|error| CatalogError::Internal(format!("a check ended early: {error}")))
 }
 
-/// Whether the rows name files by the way to a folder that it is listed by. A lake that DuckDB made with a relative path, or one
-/// through a link, names them otherwise: none of its files would be known.
-fn names_files_below(connection: &StoreConnection, folder: &Path) -> Result<bool> {
-    Ok(Path::new(&lake_location::load(connection)?.data_path) == folder)
-}
-
 /// Removes files that no row names and that have not changed for `grace` at a time. Returns those that were removed.
 pub(crate) async fn remove_orphans(store: &Store, grace: Duration, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
     let folder = lake_folder(store).await?;
     store
         .read(move |connection| {
-            if !names_files_below(connection, &folder)? {
-                return Ok(Vec::new());
-            }
-            let mut found = data_files(&folder, now)?;
+            let mut found = data_files(connection, &folder, now)?;
             found.retain(|file| file.age_seconds >= grace.as_secs());
             if found.is_empty() {
                 return Ok(found);
@@ -291,7 +279,12 @@ fn footer_bytes(path: &Path, size: u64) -> std::io::Result<u64> {
 }
 
 /// The Parquet files of a folder and those below, by name the lake's own, with their ages at a time. Links are not followed.
-fn data_files(folder: &Path, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
+/// None where the rows name files by another way than that to the folder: so does a lake that DuckDB made with a relative path, or
+/// one through a link, and all of its files would be taken for orphans.
+fn data_files(connection: &StoreConnection, folder: &Path, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
+    if Path::new(&lake_location::load(connection)?.data_path) != folder {
+        return Ok(Vec::new());
+    }
     let now = SystemTime::from(now);
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
