@@ -37,16 +37,10 @@ pub(crate) async fn continue_conversation(
                 let change = ConversationChange { title: Some(record.title), ..ConversationChange::default() };
                 catalog.conversations().update(who, &key, &change).await?;
             }
-            if let Some(last) = catalog.runs().last_of_conversation(who, &key).await? {
-                match catalog.runs().get(who, last.run_id).await {
-                    Ok(last) => {
-                        request.go_on_from(messages_of(&last)?);
-                        request.previous_run_id.get_or_insert(last.run_id);
-                    }
-                    // What it read is not for this caller: neither its words nor its calls go on.
-                    Err(CatalogError::RunWithheld { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            // Where what it read is not for this caller, neither its words nor its calls go on.
+            if let Some(last) = catalog.runs().last_readable_of_conversation(who, &key).await? {
+                request.go_on_from(messages_of(&last)?);
+                request.previous_run_id.get_or_insert(last.run_id);
             }
         }
         ConversationAccess::Foreign => return Err(CatalogError::ConversationNotFound { id: key.id }.into()),

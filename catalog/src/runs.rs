@@ -132,6 +132,11 @@ impl RunRecord {
         }
     }
 
+    /// Whether its log is kept once it has ended: it may be retrieved by itself, or it is a turn of a conversation.
+    pub fn keeps_log(&self) -> bool {
+        self.retained || self.conversation.is_some()
+    }
+
     /// Takes the logs away from a reader who may not read what the run read.
     fn withhold(&mut self) {
         for log in [&mut self.trace_json, &mut self.events_json, &mut self.messages_json] {
@@ -226,6 +231,22 @@ impl CatalogRuns<'_> {
     /// The newest run of a conversation with its logs, whatever its status.
     pub async fn last_of_conversation(self, who: &Principal, key: &ConversationKey) -> Result<Option<RunRecord>> {
         Ok(self.of_conversation(who, key, 1).await?.pop())
+    }
+
+    /// As [`CatalogRuns::last_of_conversation`], and `None` also where that run is withheld.
+    pub async fn last_readable_of_conversation(
+        self,
+        who: &Principal,
+        key: &ConversationKey,
+    ) -> Result<Option<RunRecord>> {
+        let (reader, key) = (self.reader(who), key.clone());
+        self.store
+            .read(move |connection| {
+                let last = of_conversation(connection, &reader, &key, 1)?.pop();
+                let Some(run) = last else { return Ok(None) };
+                Ok(may_read_run(connection, &reader.reach, run.run_id)?.then_some(run))
+            })
+            .await
     }
 
     /// The newest run of an invocation with its logs. Errors: `run_withheld`.

@@ -277,8 +277,7 @@ impl RunState {
             ..self.record.clone()
         };
         // Kept of every run while it runs, so that it can be ended by the next process.
-        // The turn of a conversation keeps its log as well.
-        if !record.retained && record.conversation.is_none() && !last.is_empty() {
+        if !record.keeps_log() && !last.is_empty() {
             let nothing = || "[]".to_owned();
             return RunRecord { events_json: nothing(), messages_json: nothing(), ..record };
         }

@@ -123,8 +123,7 @@ fn ended_record(run: RunRecord, what: &str) -> RunRecord {
         events.push(RunEvent { seq: events.len() as u64, at, kind });
     }
     let trace_json = encode_trace(&events);
-    // Of a run that is not retained, and no turn of a conversation, only the trace is kept.
-    let (events_json, messages_json) = match run.retained || run.conversation.is_some() {
+    let (events_json, messages_json) = match run.keeps_log() {
         true => (encode_log(&events), run.messages_json.clone()),
         false => ("[]".to_owned(), "[]".to_owned()),
     };

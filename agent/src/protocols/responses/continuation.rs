@@ -311,8 +311,7 @@ impl Continuation<'_> {
                     if let Entry::Vacant(entry) = logs.entry(run_id) {
                         let run = self.catalog.runs().get(self.who, run_id).await;
                         // Of a response that was deleted, its conversation still has the items.
-                        let is_there = |run: &RunRecord| run.retained || run.conversation.is_some();
-                        let log = run.ok().filter(is_there).map(|run| events_of(&run)).transpose()?;
+                        let log = run.ok().filter(RunRecord::keeps_log).map(|run| events_of(&run)).transpose()?;
                         let log = log.unwrap_or_default();
                         entry.insert(input_items(&log).into_iter().chain(output_items(&log)).collect());
                     }
