@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::claims::is_exact;
+use super::comparisons::spoken_name;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, says, tokens_in};
 use super::{ProofOrigin, number_of};
@@ -31,8 +32,7 @@ pub(super) fn count_of_alike(
     let said: Vec<TextToken> = tokens_in(behind).into_iter().filter(is_number).collect();
     let labels = result.label_columns();
     (0..result.columns.len()).filter(|column| !labels.contains(column)).find_map(|column| {
-        let name = result.columns.get(column)?.to_lowercase();
-        let name = name.strip_prefix("is_").or_else(|| name.strip_prefix("has_")).unwrap_or(&name).replace('_', " ");
+        let name = spoken_name(result.columns.get(column)?);
         find_word(behind, name.trim_end_matches(" at"))?;
         let is_alike = |row: &usize| match result.rows.get(*row).and_then(|row| row.get(column)) {
             Some(Value::Bool(value)) => *value != is_denied,

@@ -196,6 +196,12 @@ fn wrongly_without(result: &ProofRows, sentence: &str) -> Vec<usize> {
     denied.collect()
 }
 
+/// Returns what a sentence calls the column of a flag: `active` of `is_active`.
+pub(super) fn spoken_name(column: &str) -> String {
+    let name = column.to_lowercase();
+    name.strip_prefix("is_").or_else(|| name.strip_prefix("has_")).unwrap_or(&name).replace('_', " ")
+}
+
 /// Returns the rows that a clause calls by a column of truth values, and of which it is not true.
 fn wrongly_true(result: &ProofRows, sentence: &str) -> Vec<usize> {
     const DENIED: [&str; 10] = ["not", "no", "never", "non", "false", "except", "but", "unlike", "without", "other"];
@@ -206,8 +212,7 @@ fn wrongly_true(result: &ProofRows, sentence: &str) -> Vec<usize> {
     };
     let mut wrong = Vec::new();
     for column in (0..result.columns.len()).filter(is_of_truth) {
-        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
-        let name = name.strip_prefix("is_").or_else(|| name.strip_prefix("has_")).unwrap_or(&name).replace('_', " ");
+        let name = result.columns.get(column).map(|name| spoken_name(name)).unwrap_or_default();
         for (clause, _) in clauses(sentence) {
             let Some(at) = find_word(clause, &name) else { continue };
             let before = last_words(&clause[..at], 1);
