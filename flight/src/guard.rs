@@ -19,6 +19,7 @@ use http::request::Parts;
 use querent_catalog::Principal;
 
 use crate::auth::CLIENT_CERTIFICATE;
+use crate::config::Settings;
 use crate::error::ApiError;
 use crate::state::AppState;
 
@@ -48,9 +49,8 @@ impl fmt::Display for ClientAddress {
 pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
     if state.auth.is_open() {
         check(parts, &state.settings)?;
-    } else if !parts.method.is_safe() && !has_bearer(&parts.headers) {
-        // A browser shows a certificate, and a password that it was given once, for whatever page sends the request.
-        check_origin(parts, &state.settings)?;
+    } else {
+        check_unasked_credentials(parts, &state.settings)?;
     }
     let forwarded = state.forwarding.forwarded(&parts.method, &parts.uri, &parts.headers)?;
     match forwarded.and_then(|forwarded| forwarded.certificate) {
@@ -63,8 +63,17 @@ pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal,
     }
 }
 
+/// Refuses a request of a foreign page whose credentials the browser may have sent by itself: it shows a certificate, and a
+/// password that it was given once, for whatever page sends the request.
+pub(crate) fn check_unasked_credentials(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+    match parts.method.is_safe() || has_bearer(&parts.headers) {
+        true => Ok(()),
+        false => check_origin(parts, settings),
+    }
+}
+
 /// Whether a request has a token that a script put there: browsers send none by themselves.
-pub(crate) fn has_bearer(headers: &http::HeaderMap) -> bool {
+fn has_bearer(headers: &http::HeaderMap) -> bool {
     let sent = headers.get(http::header::AUTHORIZATION).and_then(|sent| sent.to_str().ok()).unwrap_or_default();
     sent.split_once(' ').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
 }

@@ -51,9 +51,7 @@ impl HolmesSurface {
         let principal = match parts.headers.get(API_KEY) {
             Some(key) => known.principal_for(key.to_str().unwrap_or_default().trim()).await?,
             None => {
-                if !parts.method.is_safe() && !guard::has_bearer(&parts.headers) {
-                    guard::check_origin(parts, &state.settings)?;
-                }
+                guard::check_unasked_credentials(parts, &state.settings)?;
                 known.authenticate(&parts.headers).await?
             }
         };
