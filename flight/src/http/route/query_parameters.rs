@@ -50,12 +50,16 @@ fn given_twice(query: &str) -> Option<(String, String)> {
     for (sent, _) in form_urlencoded::parse(query.as_bytes()) {
         let name: String = sent.chars().take(MAX_REPEATED).collect();
         if seen.contains(&name) {
-            let message = format!("the query parameter `{name}` is given twice; give it once");
-            return Some((name, message));
+            return Some(said_twice(name));
         }
         seen.push(name);
     }
     None
+}
+
+fn said_twice(name: String) -> (String, String) {
+    let message = format!("the query parameter `{name}` is given twice; give it once");
+    (name, message)
 }
 
 /// Returns the first parameter that is not as the route takes it, and why.
@@ -90,8 +94,7 @@ fn refusal(known: &[Field], query: &str) -> Option<(String, String)> {
         let is_list =
             matches!(field.kind, FieldKind::List | FieldKind::Texts | FieldKind::SomeOf(_) | FieldKind::TextOrList);
         if !is_list && seen.contains(&name) {
-            let message = format!("the query parameter `{name}` is given twice; give it once");
-            return Some((name, message));
+            return Some(said_twice(name));
         }
         seen.push(name);
     }
