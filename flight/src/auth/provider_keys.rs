@@ -54,14 +54,10 @@ struct Shared {
     http: reqwest::Client,
     tasks: Shutdown,
     fetched: RwLock<Option<Arc<FetchedKeys>>>,
-    fetching: Arc<Mutex<LastFetch>>,
-    did_fail: AtomicBool,
-}
-
-#[derive(Default)]
-struct LastFetch {
-    began: Option<Instant>,
-    failed: bool,
+    /// Held while they are fetched: when that began last.
+    fetching: Arc<Mutex<Option<Instant>>>,
+    /// Whether the last fetch failed.
+    has_failed: AtomicBool,
 }
 
 struct FetchedKeys {
@@ -107,17 +103,8 @@ impl ProviderKeys {
         let client = if is_this_machine(&asked) { client.no_proxy() } else { client };
         let http = client.build().map_err(|error| with_causes(&error))?;
         let (issuer, fetched, fetching) = (issuer.to_owned(), RwLock::default(), Arc::default());
-        Ok(Self {
-            shared: Arc::new(Shared {
-                issuer,
-                jwks_url,
-                http,
-                tasks,
-                fetched,
-                fetching,
-                did_fail: AtomicBool::new(false),
-            }),
-        })
+        let has_failed = AtomicBool::new(false);
+        Ok(Self { shared: Arc::new(Shared { issuer, jwks_url, http, tasks, fetched, fetching, has_failed }) })
     }
 
     /// Returns the key of that name, or without a name the only one that a token of that algorithm can be of.
@@ -138,7 +125,11 @@ impl ProviderKeys {
 
     /// Whether the provider is asked before these keys are used: some may be withdrawn. One that just failed is not waited for.
     fn is_too_old(&self, fetched: &FetchedKeys) -> bool {
-        fetched.fresh_until + STALE < Instant::now() && !self.shared.did_fail.load(Ordering::Relaxed)
+        fetched.fresh_until + STALE < Instant::now() && !self.has_failed()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.shared.has_failed.load(Ordering::Relaxed)
     }
 
     fn fetched(&self) -> Option<Arc<FetchedKeys>> {
@@ -152,8 +143,7 @@ impl ProviderKeys {
             let last = fetching.lock_owned().await;
             this.fetch(last).await;
         });
-        let ended = fetch.await;
-        ended.is_err() || self.shared.fetching.lock().await.failed
+        fetch.await.is_err() || self.has_failed()
     }
 
     /// Fetches the keys while those that are there are used, unless somebody does so.
@@ -164,23 +154,21 @@ impl ProviderKeys {
         }
     }
 
-    async fn fetch(&self, mut last: OwnedMutexGuard<LastFetch>) {
+    async fn fetch(&self, mut last: OwnedMutexGuard<Option<Instant>>) {
         let pause = if self.fetched().is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
-        if last.began.is_some_and(|began| began.elapsed() < pause) {
+        if last.is_some_and(|began| began.elapsed() < pause) {
             return;
         }
-        last.began = Some(Instant::now());
-        match self.shared.fetch().await {
+        *last = Some(Instant::now());
+        let fetched = self.shared.fetch().await;
+        self.shared.has_failed.store(fetched.is_err(), Ordering::Relaxed);
+        match fetched {
             Ok(fetched) => {
                 tracing::info!(issuer = self.shared.issuer, keys = fetched.keys.len(), "fetched the provider's keys");
                 *self.shared.fetched.write() = Some(Arc::new(fetched));
-                last.failed = false;
-                self.shared.did_fail.store(false, Ordering::Relaxed);
             }
             Err(reason) => {
                 tracing::warn!(issuer = self.shared.issuer, reason, "the identity provider's keys were not fetched");
-                last.failed = true;
-                self.shared.did_fail.store(true, Ordering::Relaxed);
             }
         }
     }
