@@ -216,7 +216,7 @@ impl A2aCaller {
             let mut fitting = Vec::new();
             for run in runs {
                 let log = logs_of(&self.with_replies(run.clone()).await?)?;
-                if filter.is_in_state(&filter.task(&log)) {
+                if filter.is_listed(&filter.task(&log)) {
                     fitting.push(run);
                 }
             }

@@ -100,8 +100,8 @@ impl TaskFilter {
         self.state.is_some() || self.since.is_some()
     }
 
-    /// Whether a task is in the state that the list is of, and since the time.
-    pub fn is_in_state(&self, task: &Value) -> bool {
+    /// Whether a task is in the state that the list is of, and was not before its time.
+    pub fn is_listed(&self, task: &Value) -> bool {
         let at = task["status"]["timestamp"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         let is_late = self.since.is_none_or(|since| at.is_some_and(|at| at >= since));
         is_late && self.state.as_deref().is_none_or(|wanted| task["status"]["state"] == wanted)
