@@ -131,9 +131,10 @@ const OF_TEMPERATURE: [&str; 15] = [
 const PRICES: [&str; 9] = ["price", "cost", "fee", "fare", "wage", "preis", "kosten", "prix", "precio"];
 /// Coins, a hundred of which make one of their currency.
 const COINS: [&str; 8] = ["cent", "cents", "ct", "pence", "centimes", "centavos", "céntimos", "centesimi"];
-/// Words for a currency, behind a number and in the names of columns.
-const MONEYS: [&str; 12] =
-    ["euro", "euros", "eur", "dollar", "dollars", "usd", "gbp", "chf", "francs", "franken", "dólares", "yen"];
+/// Words for a currency, behind a number and in the names of columns: of those that are told apart, and of others.
+const CURRENCY_WORDS: [(char, &[&str]); 3] =
+    [('$', &["usd", "dollar", "dollars"]), ('€', &["eur", "euro", "euros"]), ('£', &["gbp"])];
+const OTHER_CURRENCIES: [&str; 5] = ["chf", "francs", "franken", "dólares", "yen"];
 
 impl MeasureUnit {
     const fn of(quantity: Quantity, size: f64) -> Self {
@@ -202,9 +203,9 @@ pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextTo
     units.is_some_and(|(unit, of_column)| unit.is_of_kind(of_column) && unit != of_column) || is_in_other_currency()
 }
 
-/// The signs and words of the currencies that are told apart.
-const CURRENCY_WORDS: [(char, &[&str]); 3] =
-    [('$', &["usd", "dollar", "dollars"]), ('€', &["eur", "euro", "euros"]), ('£', &["gbp"])];
+fn is_money_word(word: &str) -> bool {
+    currency_called(word).is_some() || OTHER_CURRENCIES.contains(&word)
+}
 
 fn currency_called(word: &str) -> Option<char> {
     CURRENCY_WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(sign, _)| *sign)
@@ -262,7 +263,7 @@ fn unit_of_column(name: &str) -> Option<MeasureUnit> {
     };
     let money = |part: &str| match part {
         part if COINS.contains(&part) => Some(CENT),
-        part if MONEYS.contains(&part) => Some(CURRENCY),
+        part if is_money_word(part) => Some(CURRENCY),
         _ => None,
     };
     // What a kilogram costs is no mass.
@@ -280,7 +281,7 @@ pub(super) fn unit_beside(token: &TextToken, clause: &str) -> Option<MeasureUnit
     let behind = behind_number(token, clause).to_lowercase();
     let word = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     match word {
-        _ if behind.starts_with(CURRENCIES) || MONEYS.contains(&word) => Some(CURRENCY),
+        _ if behind.starts_with(CURRENCIES) || is_money_word(word) => Some(CURRENCY),
         word if COINS.contains(&word) => Some(CENT),
         _ => unit_behind(token, clause),
     }
