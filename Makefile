@@ -37,7 +37,7 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc PEERS=polars,chdb,datafusion
+bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc PEERS=polars,chdb,datafusion, of a cluster ballista
 	@$(setup) system embed static bench questions $(if $(or $(PEERS),$(QUERENT_BENCH_PEERS)),peers)
 	QUERENT_BENCH_PEERS=$(or $(PEERS),$(QUERENT_BENCH_PEERS)) cargo run --release -p querent-benches $(if $(ALLOCATOR),--features $(ALLOCATOR)) -- $(if $(CELL),run $(CELL),all)
 

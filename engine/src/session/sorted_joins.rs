@@ -23,7 +23,7 @@ use crate::analyzed_plan::with_estimates;
 use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 
-/// What one partition of a side that is sorted should have: DataFusion keeps 10 MiB of it for merging what was spilled.
+/// What one partition of a side that is sorted should have: a part of it is kept for merging what was spilled.
 const SORTED_PARTITION_BYTES: usize = 32 << 20;
 /// The rows of a batch: a merge holds two of each run that it reads, and takes as many runs as there is memory for, which the sort of
 /// the other side then lacks.
