@@ -268,6 +268,34 @@ async fn an_approval_is_answered_after_a_failure() {
 
 const ANN: Option<&str> = Some("ann-tok");
 
+/// Elsewhere it would go on without the question that led to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_decided_where_it_was_made() {
+    let server = serve().await;
+    let asked = respond(&server, json!({"input": "create a table", "conversation": "c-7"})).await;
+    let request = asked["output"].as_array().unwrap().last().unwrap().clone();
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": true});
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+    let output = output_of(&paused, 0, "sunny");
+    let other = respond(&server, json!({"input": "thanks"})).await;
+    for body in [
+        json!({"input": [approval], "conversation": "c-8"}),
+        json!({"input": [approval], "previous_response_id": other["id"]}),
+        json!({"input": [output], "previous_response_id": other["id"]}),
+    ] {
+        let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
+    }
+    let made = respond(&server, json!({"input": [approval], "conversation": "c-7"})).await;
+    assert_eq!(made["output_text"], "It is made.");
+    let answer = respond(&server, json!({"input": [output], "previous_response_id": paused["id"]})).await;
+    assert_eq!(answer["output_text"], "It is sunny.");
+    // What was decided elsewhere may be told.
+    let thanks = json!({"role": "user", "content": "thanks"});
+    let told = respond(&server, json!({"input": [approval, thanks], "conversation": "c-8"})).await;
+    assert_eq!(told["output_text"], "You are welcome.");
+}
+
 fn output_of(response: &Value, at: usize, output: &str) -> Value {
     json!({"type": "function_call_output", "call_id": response["output"][at]["call_id"], "output": output})
 }

@@ -114,11 +114,22 @@ impl Continuation<'_> {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
         };
-        let decided = self.decided_calls(&items, conversation.is_some()).await?;
+        let decided = self.decided_calls(&items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
             Decided::Resume(resumed) => resumed,
         };
+        if let (Some(previous), Some(first)) = (&previous, resumed.first()) {
+            let made_by = first.call.run_id;
+            // After a decision whose run failed, that run may be named.
+            if previous.run_id != made_by && previous.previous_run_id != Some(made_by) {
+                let message = format!(
+                    "the call of `{}` was made by another response than `previous_response_id`; name that one, or none",
+                    first.call.call_id
+                );
+                return Err(BadRequest::new("unknown_call", "input", message).into());
+            }
+        }
         let names_conversation = conversation.is_some();
         let names_base = names_conversation || previous.is_some();
         let last_decided = resumed.iter().map(|decided| decided.at).max();

@@ -50,23 +50,36 @@ enum RepeatedDecision {
 
 impl Continuation<'_> {
     /// Finds the decisions among the items, and the calls they decide. Within a conversation an output also decides a
-    /// call that waits where the call is sent along. Errors: `unknown_call`.
+    /// call that waits where the call is sent along. Errors: `unknown_call`, also for a call of another conversation,
+    /// which would be decided without the question that led to it.
     pub(super) async fn decided_calls(
         &self,
         items: &[InputItem],
-        in_conversation: bool,
+        conversation: Option<&ConversationKey>,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
+        let is_elsewhere = |call: &PendingCall| match (conversation, &call.conversation) {
+            (Some(named), Some(own)) => named != own,
+            _ => false,
+        };
         let mut decided = Vec::new();
         let called = called_ids(items);
         for (at, item) in items.iter().enumerate() {
             let Some((id, decision)) = decision_of(item) else { continue };
             // The output of a call that is sent along is part of the history.
             let is_sent_along = matches!(item, InputItem::FunctionCallOutput { .. }) && called.contains(id);
-            if is_sent_along && !in_conversation {
+            if is_sent_along && conversation.is_none() {
                 continue;
             }
+            let is_followed = items.get(at + 1..).unwrap_or_default().iter().any(is_new);
             let call = match self.catalog.pending_calls().get(self.who, id).await {
-                Ok(call) if is_sent_along && call.state != PendingState::Waiting => continue,
+                Ok(call) if is_sent_along && (call.state != PendingState::Waiting || is_elsewhere(&call)) => continue,
+                // The client sends what was said elsewhere.
+                Ok(call) if is_elsewhere(&call) && call.state != PendingState::Waiting && is_followed => continue,
+                Ok(call) if is_elsewhere(&call) => {
+                    let message =
+                        format!("the call of `{id}` was made in another conversation; decide it there, or name none");
+                    return Err(BadRequest::new("unknown_call", "input", message).into());
+                }
                 Ok(call) => call,
                 Err(CatalogError::PendingCallNotFound { .. }) if is_sent_along => continue,
                 Err(CatalogError::PendingCallNotFound { .. }) => {
