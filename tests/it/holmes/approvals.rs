@@ -30,10 +30,17 @@ async fn an_approved_call_is_executed_once() {
     other["ask"] = json!("plain");
     let reply = server.post(CHAT, &other, None).await;
     assert_eq!(answer(&reply)["analysis"], "Hello there.");
-    // The other decision on what was decided.
-    let mut changed = resume;
-    changed["tool_decisions"][0]["approved"] = json!(false);
-    server.post(CHAT, &changed, None).await;
+    // The other decision on what was decided, none, and another question: it was executed all the same.
+    let mut denied = resume.clone();
+    denied["tool_decisions"][0]["approved"] = json!(false);
+    let mut undecided = resume.clone();
+    undecided["tool_decisions"][0]["tool_call_id"] = json!("call_of_nobody");
+    let mut left = may_write("plain");
+    left["conversation_history"] = resume["conversation_history"].clone();
+    for body in [denied, undecided, left] {
+        let reply = server.post(CHAT, &body, None).await;
+        assert!(error(&reply).contains("approved and executed before"), "{}", reply.text);
+    }
     assert!(!is_kept(&server).await);
 }
 

@@ -190,10 +190,10 @@ fn run_after(call: &PendingCall) -> Option<Uuid> {
 fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: OpenHistoryCall) -> ResumedCall {
     const NOT_VALID: &str = "the approval did not come with the token of this very call, so it does not count";
     const BEFORE: &str = "this call was decided before and is not executed again";
-    const EXECUTED: &str = "this call was approved and executed before; what it returned is lost with the run that failed, \
-        and it is not executed again: look at what it changed";
-    const UNKNOWN: &str = "this call was approved before, and the run failed before it said whether it had executed it; it \
-        is not executed again: look at what is there";
+    const EXECUTED: &str =
+        "this call was approved and executed before, and it is not executed again: look at what it changed";
+    const UNKNOWN: &str = "this call was approved before; whether it was executed is not known, and it is not executed \
+        again: look at what is there";
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let decision = decisions.iter().find(|decision| decision.tool_call_id == open.call.id);
     let is_good = key.is_valid(&open.call, principal.subject(), Utc::now())
@@ -202,18 +202,20 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
             .as_ref()
             .is_some_and(|stored| stored.tool == open.call.name && stored.arguments_json == open.call.arguments);
     let waiting = open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting);
+    let approved = open.stored.as_ref().filter(|stored| stored.state == PendingState::Approved);
+    let before = approved.map(|stored| if stored.receipt_json.is_some() { EXECUTED } else { UNKNOWN });
     let refused = |reason: &str| CallDecision::Denied { reason: Some(reason.to_owned()) };
-    let (decision, counts) = match decision {
-        None if !request.resumes() => (CallDecision::Abandoned, true),
-        None => (CallDecision::Denied { reason: None }, true),
-        Some(decision) if !decision.approved => (CallDecision::Denied { reason: decision.feedback.clone() }, true),
-        Some(_) if !is_good => (refused(NOT_VALID), false),
-        Some(_) if waiting.is_none() => {
-            let stored = open.stored.as_ref().filter(|stored| stored.state == PendingState::Approved);
-            let why = stored.map_or(BEFORE, |stored| if stored.receipt_json.is_some() { EXECUTED } else { UNKNOWN });
-            (refused(why), false)
+    let (decision, counts) = match (decision, before) {
+        (Some(decision), _) if decision.approved && !is_good => (refused(NOT_VALID), false),
+        // Nothing that is said, or left out, now undoes it.
+        (_, Some(before)) => (refused(before), false),
+        (None, None) if !request.resumes() => (CallDecision::Abandoned, true),
+        (None, None) => (CallDecision::Denied { reason: None }, true),
+        (Some(decision), None) if !decision.approved => {
+            (CallDecision::Denied { reason: decision.feedback.clone() }, true)
         }
-        Some(decision) => (CallDecision::Approved { reason: decision.feedback.clone() }, true),
+        (Some(_), None) if waiting.is_none() => (refused(BEFORE), false),
+        (Some(decision), None) => (CallDecision::Approved { reason: decision.feedback.clone() }, true),
     };
     match waiting.filter(|_| counts) {
         Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
