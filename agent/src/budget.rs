@@ -17,6 +17,7 @@ pub(crate) struct ToolBudget {
     identical_failures: u32,
     failures_in_a_row: u32,
     repeated_success: bool,
+    has_corrected: bool,
 }
 
 /// Why no further call is made.
@@ -49,6 +50,7 @@ impl ToolBudget {
             identical_failures: 0,
             failures_in_a_row: 0,
             repeated_success: false,
+            has_corrected: false,
         }
     }
 
@@ -72,6 +74,13 @@ impl ToolBudget {
         let index = self.calls;
         self.calls += 1;
         (index, if self.calls > self.max_calls { Err(Exhausted::TooManyCalls) } else { Ok(()) })
+    }
+
+    /// Whether a call may be sent back to be corrected: once in a run, and while another one may be made.
+    pub(crate) fn take_correction(&mut self) -> bool {
+        let may_correct = !self.has_corrected && self.allows_calls();
+        self.has_corrected |= may_correct;
+        may_correct
     }
 
     /// Records how a call went. Errors: the same call has failed too often in a row.

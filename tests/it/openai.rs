@@ -172,6 +172,13 @@ fn script() -> Value {
             {"events": [{"tool_call": {"name": "get_weather", "arguments": "{\"city\": \"Par"}}]},
             {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
         ]},
+        {"when": "a wrong kind", "turns": [
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": 7}}}]},
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+        ]},
+        {"when": "always wrong", "repeat_last": true, "turns": [
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": 7}}}]},
+        ]},
         {"when": "lost table", "turns": [
             {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "lost", "sql": "SELECT 1 AS n"}}}]},
             {"events": [{"error": "out of memory"}]},

@@ -299,6 +299,26 @@ async fn a_call_with_broken_arguments_is_made_again() {
     }
 }
 
+/// So do, once, those that do not fit their schema; what comes then is the client's to judge.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_does_not_fit_its_schema_is_sent_back_once() {
+    let server = serve().await;
+    let city = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let tools = json!([{ "type": "function", "name": "get_weather", "parameters": city }]);
+    for (question, arguments) in [("a wrong kind", r#"{"city":"Paris"}"#), ("always wrong", r#"{"city":7}"#)] {
+        let body = json!({ "input": question, "tools": tools });
+        let response = server.post("/v1/responses", &body, Some("ann-tok")).await.json();
+        let output = response["output"].as_array().unwrap();
+        assert_eq!(output.len(), 2, "{response}");
+        assert!(output[0]["error"].to_string().contains("do not fit their schema"), "{response}");
+        assert_eq!(output[1]["arguments"], arguments, "{response}");
+    }
+    // Of a name that is not there the model is told the client's tools too.
+    let body = json!({ "input": "unknown tool", "tools": tools });
+    let response = server.post("/v1/responses", &body, Some("ann-tok")).await.json();
+    assert!(response["output"][0]["error"].to_string().contains("`get_weather`"), "{response}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_input_has_no_arguments() {
     let server = serve().await;

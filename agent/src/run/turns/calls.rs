@@ -11,11 +11,13 @@ use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use super::{SucceededQuery, Turns, raw_arguments};
+use crate::answer::StructuredAnswer;
 use crate::budget::Exhausted;
 use crate::confidence::ResultEvidence;
 use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::{ModelToolCall, ToolChoice, ToolSpec};
 use crate::proof::Prover;
+use crate::request::AnswerSchema;
 use crate::run::{FailureCause, RunHandle, elapsed_ms};
 use crate::sql_text::one_line;
 use crate::telemetry;
@@ -154,13 +156,17 @@ impl Turns<'_> {
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         // The client is promised an object; the model may try again.
         let read = (is_clients && canned.is_none()).then(|| tools::arguments_object(&call.arguments));
-        let is_broken = matches!(read, Some(Err(_)));
-        if let Some(Ok(object)) = read {
-            call.arguments = Value::Object(object);
-        }
+        let fault = match read {
+            Some(Ok(object)) => {
+                call.arguments = Value::Object(object);
+                self.misfit(&call)
+            }
+            Some(Err(_)) => Some("the arguments are not a JSON object".to_owned()),
+            None => None,
+        };
         if allowed.is_ok()
             && canned.is_none()
-            && !is_broken
+            && fault.is_none()
             && may_use
             && (is_clients || (writes && self.task.request.can_approve))
         {
@@ -179,9 +185,12 @@ impl Turns<'_> {
             Some(Err(refused.with_hint("answer without them")))
         } else if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
-        } else if is_broken {
-            let refused = ToolError::refusal("invalid_arguments", "the arguments are not a JSON object");
-            Some(Err(refused.with_hint("call it again with one JSON object")))
+        } else if let Some(fault) = fault {
+            Some(Err(ToolError::refusal("invalid_arguments", fault).with_hint("call it again with one JSON object")))
+        } else if !is_clients && !self.task.request.client_tools.is_empty() && tools::known_tool(&call.name).is_none() {
+            let names: Vec<String> = self.specs.iter().map(|spec| format!("`{}`", spec.name)).collect();
+            let refused = ToolError::new("unknown_tool", format!("unknown tool `{}`", one_line(&call.name, 100)));
+            Some(Err(refused.with_hint(format!("the tools are {}", names.join(", ")))))
         } else if !may_use {
             let refused = ToolError::refusal("tool_not_allowed", format!("this request does not allow {}", call.name));
             Some(Err(refused.with_hint("use the tools that it allows, or answer without them")))
@@ -193,6 +202,15 @@ impl Turns<'_> {
             None
         };
         Ok(Some(OwnCall { started, model_name, model_id: call.id.unwrap_or_default(), known }))
+    }
+
+    /// Returns what of a client's call does not fit the schema of its arguments, the first time in a run: what the model
+    /// sends then is the client's to judge.
+    fn misfit(&mut self, call: &ModelToolCall) -> Option<String> {
+        let tool = self.task.request.client_tools.iter().find(|tool| tool.name == call.name)?;
+        let schema = AnswerSchema { name: tool.name.clone(), schema: tool.parameters.clone() };
+        let problem = StructuredAnswer::new(&schema).ok()?.check(&call.arguments.to_string()).err()?;
+        self.budget.take_correction().then(|| format!("the arguments do not fit their schema: {problem}"))
     }
 
     /// Returns the id of the call for everybody but the model; it is the model's own for a client that keeps the
