@@ -120,8 +120,9 @@ fn misfit(spec: &ToolSpec, arguments: &Map<String, Value>) -> Option<ToolError> 
         }
     }
     let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+    let taken = if names.is_empty() { "no arguments".to_owned() } else { names.join(", ") };
     let error = || ToolError::new("invalid_arguments", problems.join("; "));
-    (!problems.is_empty()).then(|| error().with_hint(format!("{} takes {}", spec.name, names.join(", "))))
+    (!problems.is_empty()).then(|| error().with_hint(format!("{} takes {taken}", spec.name)))
 }
 
 /// Returns the reply to a call whose database does not exist or may not be seen, worded as the tool itself words it.

@@ -29,12 +29,13 @@ use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
     CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    Implementation, InitializeRequestParams, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
@@ -376,13 +377,31 @@ impl ServerHandler for McpServer {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let CustomRequest { method, .. } = request;
+        let CustomRequest { method, params, .. } = request;
         let is_removed = is_newest(&context) && REMOVED_METHODS.contains(&method.as_str());
         if KNOWN_METHODS.contains(&method.as_str()) && !is_removed {
-            let message = format!("the params are not what {method} takes");
+            let why = params_fault(&method, params).map(|why| format!(": {why}")).unwrap_or_default();
+            let message = format!("the params are not what {method} takes{why}");
             return Err(ErrorData::invalid_params(message, Some(json!({ "code": ErrorCode::InvalidRequest }))));
         }
         Err(no_method(&method))
+    }
+}
+
+/// Returns what is wrong with params that the protocol library could not read.
+fn params_fault(method: &str, params: Option<Value>) -> Option<String> {
+    fn of<T: DeserializeOwned>(params: Value) -> Option<String> {
+        serde_json::from_value::<T>(params).err().map(|error| cut(&error.to_string()))
+    }
+    let params = params.unwrap_or_else(|| json!({}));
+    match method {
+        "initialize" => of::<InitializeRequestParams>(params),
+        "tools/call" => of::<CallToolRequestParams>(params),
+        "prompts/get" => of::<GetPromptRequestParams>(params),
+        "resources/read" => of::<ReadResourceRequestParams>(params),
+        "completion/complete" => of::<CompleteRequestParams>(params),
+        SET_LEVEL => Some("the levels are debug, info, notice, warning, error, critical, alert, emergency".to_owned()),
+        _ => None,
     }
 }
 

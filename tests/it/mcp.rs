@@ -161,6 +161,19 @@ async fn calls_with_bad_params_are_refused_by_their_method() {
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a"), &json!(rpc_code)), "{method}: {answer}");
         assert_eq!(reply.header("mcp-session-id"), "", "{method}");
     }
+    for (method, params, words) in [
+        ("tools/call", json!({ "arguments": {} }), "missing field `name`"),
+        (
+            "tools/call",
+            json!({ "name": "list_databases", "arguments": { "x": 1 } }),
+            "list_databases takes no arguments",
+        ),
+        ("initialize", json!({ "protocolVersion": "2025-06-18" }), "missing field `capabilities`"),
+    ] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let reply = send(&server, &body.to_string(), &[]).await;
+        assert!(reply.text.contains(words), "{}", reply.text);
+    }
 }
 
 #[tokio::test]
