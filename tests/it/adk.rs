@@ -217,6 +217,7 @@ async fn bad_requests_are_refused() {
         (with("newMessage", json!(7)), 422),
         (with("newMessage", json!({ "role": "user", "parts": [{ "text": "plain" }], "zzz": 1 })), 422),
         (part(json!({ "text": "plain", "zzz": 1 })), 422),
+        (part(json!({ "executableCode": { "code": "1 + 1", "language": "PYTHON" } })), 422),
         (with("newMessage", json!({ "role": "model", "parts": [{ "text": "plain" }] })), 422),
         (part(json!({ "text": "plain", "inlineData": { "mimeType": "text/plain", "data": "aGk=" } })), 422),
         (part(json!({ "text": "plain", "functionResponse": { "id": "x", "name": "f", "response": {} } })), 422),

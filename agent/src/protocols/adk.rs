@@ -279,11 +279,6 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
                 format!("`{at}` is more than one of a text, a file and a function's response; make parts of them");
             return Err(wrong(&at, message));
         }
-        let response = part.get("functionResponse").or_else(|| part.get("function_response"));
-        match response {
-            Some(response) => items.push(response_item(response)?),
-            None => content.extend(parse_content(&json!([part]), "newMessage")?),
-        }
         // Parts with a type are those of OpenAI's protocol.
         if let Value::Object(fields) = part
             && !fields.contains_key("type")
@@ -298,6 +293,11 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
                     }
                 }
             }
+        }
+        let response = part.get("functionResponse").or_else(|| part.get("function_response"));
+        match response {
+            Some(response) => items.push(response_item(response)?),
+            None => content.extend(parse_content(&json!([part]), "newMessage")?),
         }
     }
     if !content.is_empty() {
