@@ -220,6 +220,33 @@ async fn an_item_that_is_deleted_is_not_seen_any_more() {
     assert!(!told.contains("Nordland") && !told.contains("pilots"), "{told}");
 }
 
+/// The call stays, with what stands for its result.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_that_is_deleted_is_not_told() {
+    let server = serve().await;
+    let items = json!([
+        { "role": "user", "content": "Where do I live?" },
+        { "type": "function_call", "call_id": "c1", "name": "get_region", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "c1", "output": "Nordland" },
+    ]);
+    let created = server.post("/v1/conversations", &json!({ "items": items }), ANN).await.json();
+    let id = created["id"].as_str().unwrap();
+    let path = format!("/v1/conversations/{id}/items");
+    let ask = async |text: &str| {
+        let reply = server.post(RESPONSES, &json!({ "input": text, "conversation": id }), ANN).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        json!(server.model.requests().pop().unwrap().messages).to_string()
+    };
+    assert!(ask("how many pilots?").await.contains("Nordland"));
+    let listed = server.get(&path, ANN).await.json();
+    let mut listed = listed["data"].as_array().unwrap().iter();
+    let output = listed.find(|item| item["type"] == "function_call_output").unwrap();
+    let one = format!("{path}/{}", output["id"].as_str().unwrap());
+    assert_eq!(server.send(server.http.delete(server.url(&one)), ANN).await.status, 200);
+    let told = ask("how many crews?").await;
+    assert!(!told.contains("Nordland") && told.contains("get_region"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_keeps_what_a_deleted_response_said() {
     let server = serve().await;

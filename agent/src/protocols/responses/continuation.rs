@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::call_outputs::check_outputs;
 use super::decisions::{Decided, DecidedCall, decision_of};
 use super::item_messages::{Messages, StoredFile, messages, named_files};
-use super::removal::take_out;
+use super::removal::{take_out, take_out_result};
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
 };
@@ -240,8 +240,17 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        for removed_item in removed {
-            let item = std::slice::from_ref(&removed_item);
+        let is_call =
+            |item: &InputItem, id: &str| matches!(item, InputItem::FunctionCall { call_id, .. } if call_id == id);
+        for removed_item in &removed {
+            if let InputItem::FunctionCallOutput { call_id, output } = removed_item {
+                // With its call it is gone already.
+                if !removed.iter().any(|item| is_call(item, call_id)) {
+                    take_out_result(&mut request.history, call_id, output);
+                }
+                continue;
+            }
+            let item = std::slice::from_ref(removed_item);
             let gone = match messages(item, &self.remaining_files(item).await?).await {
                 Ok(gone) => gone,
                 // Its file cannot be read, which may be why it was taken out.

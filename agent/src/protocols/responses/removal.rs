@@ -2,6 +2,9 @@
 
 use crate::models::{ChatMessage, ChatRole, ModelToolCall};
 
+/// What stands for a result that was deleted, since providers want one for each call.
+const DELETED: &str = "The result of this call was deleted.";
+
 /// Takes messages out of a history, of equal ones the latest. A call goes with its result.
 pub(super) fn take_out(history: &mut Vec<ChatMessage>, removed: &[ChatMessage]) {
     for message in removed {
@@ -12,6 +15,17 @@ pub(super) fn take_out(history: &mut Vec<ChatMessage>, removed: &[ChatMessage]) 
         if message.role != ChatRole::Tool && has_words {
             take_out_words(history, message);
         }
+    }
+}
+
+/// Takes the result of a client's call out of a history, of equal ones the latest; the call stays.
+pub(super) fn take_out_result(history: &mut [ChatMessage], call_id: &str, output: &str) {
+    let is_same = |message: &ChatMessage| message.role == ChatRole::Tool && message.content.trim() == output.trim();
+    let has_id = |message: &ChatMessage| message.tool_call_id.as_deref() == Some(call_id);
+    // The model may know the call by an id of its own.
+    let named = history.iter().rposition(|message| has_id(message) && is_same(message));
+    if let Some(message) = named.or_else(|| history.iter().rposition(is_same)).and_then(|at| history.get_mut(at)) {
+        DELETED.clone_into(&mut message.content);
     }
 }
 
@@ -75,5 +89,17 @@ mod tests {
         both.content = "one".to_owned();
         take_out(&mut history, &[both]);
         assert_eq!(history, [said("again")]);
+    }
+
+    #[test]
+    fn a_result_goes_and_its_call_stays() {
+        let result = |id: &str, said: &str| ChatMessage::tool_result("get_rate", Some(id.to_owned()), said);
+        let mut history =
+            vec![called("c1", "get_rate"), result("c1", "7"), called("own", "get_rate"), result("own", "7")];
+        take_out_result(&mut history, "c1", "7");
+        assert_eq!(history.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["", DELETED, "", "7"]);
+        take_out_result(&mut history, "call_of_ours", "7 ");
+        take_out_result(&mut history, "c2", "8");
+        assert_eq!(history.last().unwrap().content, DELETED);
     }
 }
