@@ -76,6 +76,7 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
         ("/v1/responses/compact", "input", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "input[0].zzz"),
         ("/v1/responses/compact", "prompt_cache_key", json!(5), "prompt_cache_key"),
         ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
+        ("/v1/conversations", "items", json!([{ "role": "user", "content": "x" }, { "type": "zzz" }]), "items[1].type"),
         (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
         (
             CHAT,
