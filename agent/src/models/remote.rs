@@ -3,9 +3,9 @@
 //!
 //! What to know about genai 0.7: the base URL ends where the provider's version does (`https://host/v1`);
 //! OpenAI's thinking has no text, so it is neither asked for nor turned off; its structured output is strict, so that
-//! every field becomes required; no temperature is sent, since reasoning models refuse one; a stream of OpenAI's form
-//! must end with `[DONE]`; pictures go with the asker's messages only. The process installs a rustls provider before
-//! the first of these models is made.
+//! every field becomes required, and a schema that leaves members open is not sent; no temperature is sent, since
+//! reasoning models refuse one; a stream of OpenAI's form must end with `[DONE]`; pictures go with the asker's messages
+//! only. The process installs a rustls provider before the first of these models is made.
 
 mod calls;
 mod errors;

@@ -50,7 +50,7 @@ impl GenaiRequest {
         }
         options.stop_sequences = sampling.stop;
         options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
-        options.response_format = format.map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());
+        options.response_format = format.filter(can_be_held).map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());
         match settings.kind {
             // Any effort keeps genai from deriving one from the model's name; this one is not sent.
             RemoteKind::OpenAi => options.reasoning_effort = Some(ReasoningEffort::Budget(0)),
@@ -73,6 +73,37 @@ impl GenaiRequest {
             );
         }
         Self { chat, options }
+    }
+}
+
+/// Whether a provider can hold a reply to `schema`. In its strict form an object has the members that are named: one
+/// without names, as `json_object` asks for, would be empty, so that it is only checked when it is there. Calls are
+/// held to theirs.
+fn can_be_held(schema: &Value) -> bool {
+    schema.get("anyOf").is_some() || !is_open(schema)
+}
+
+/// Whether a schema allows members that it does not name, or anything.
+fn is_open(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let named = fields.get("properties").and_then(Value::as_object);
+            let names_members = named.is_some_and(|named| !named.is_empty());
+            let allows_more = match fields.get("additionalProperties") {
+                Some(more) => *more != Value::Bool(false),
+                None => !names_members && fields.get("type").is_some_and(|kind| kind == "object"),
+            };
+            let has_open_part = || {
+                fields.iter().any(|(key, part)| match (key.as_str(), part) {
+                    ("const" | "enum" | "default" | "examples", _) => false,
+                    ("properties" | "$defs" | "definitions", Value::Object(parts)) => parts.values().any(is_open),
+                    _ => is_open(part),
+                })
+            };
+            fields.is_empty() || allows_more || fields.contains_key("patternProperties") || has_open_part()
+        }
+        Value::Array(parts) => parts.iter().any(is_open),
+        _ => false,
     }
 }
 
@@ -255,6 +286,24 @@ mod tests {
         let answers: Vec<_> = messages[2].content.tool_responses();
         let told: Vec<_> = answers.iter().map(|one| (one.call_id.as_str(), one.content.as_str())).collect();
         assert_eq!(told, [("call_1_1", "2"), ("a_1", "1")]);
+    }
+
+    #[test]
+    fn a_reply_is_held_to_a_schema_that_names_its_members() {
+        let with = |member: Value| json!({"type": "object", "properties": {"a": member}, "required": ["a"]});
+        for (schema, expected) in [
+            (with(json!({"type": "integer", "enum": [1, {}]})), true),
+            (json!({"type": "object", "properties": {}, "additionalProperties": false}), true),
+            (json!({"anyOf": [with(json!({"type": "array", "items": {"type": "object"}}))]}), true),
+            (json!({}), false),
+            (json!({"type": "object"}), false),
+            (with(json!({"type": "array", "items": {"type": "object"}})), false),
+            (with(json!({"type": "object", "additionalProperties": {"type": "integer"}})), false),
+            (with(json!({})), false),
+            (json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}), false),
+        ] {
+            assert_eq!(can_be_held(&schema), expected, "{schema}");
+        }
     }
 
     #[test]

@@ -204,8 +204,8 @@ impl Turns<'_> {
         Ok(Some(OwnCall { started, model_name, model_id: call.id.unwrap_or_default(), known }))
     }
 
-    /// Returns what of a client's call does not fit the schema of its arguments, the first time in a run: what the model
-    /// sends then is the client's to judge.
+    /// Returns what of a client's call does not fit the schema of its arguments, the first time in a run: what the
+    /// model sends then is the client's to judge.
     fn misfit(&mut self, call: &ModelToolCall) -> Option<String> {
         let tool = self.task.request.client_tools.iter().find(|tool| tool.name == call.name)?;
         let schema = AnswerSchema { name: tool.name.clone(), schema: tool.parameters.clone() };
