@@ -14,6 +14,7 @@ use crate::openai::agents::two_singers;
 async fn serve() -> TestServer {
     let script = json!({ "runs": [
         { "when": "broken", "turns": [{ "events": [{ "error": "out of memory" }] }] },
+        { "when": "endless", "turns": [{ "events": ["hang"] }] },
         { "turns": [{ "events": [run_sql("SELECT 42 AS n")] }, { "events": [{ "text": "It is 42." }] }] },
     ] });
     TestServer::start(TestSettings::default().script(script)).await
@@ -218,6 +219,33 @@ async fn bad_lines_on_standard_input_do_not_end_the_program() {
         program.wait().unwrap()
     });
     assert!(talk.await.unwrap().success());
+}
+
+/// Messages that are piped in have their end behind them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_answered_after_the_end_of_the_input_is_told() {
+    let server = serve().await;
+    let mut program = Command::new(querent_binary())
+        .args(["mcp", "--server", &server.url("")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = program.stdin.take().unwrap();
+    let talk = tokio::task::spawn_blocking(move || {
+        let params = json!({ "name": "ask", "arguments": { "question": "endless" } });
+        let call = json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params });
+        let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+        // As a program of Windows begins its text.
+        write!(input, "\u{feff}{call}\n{ping}\n").unwrap();
+        drop(input);
+        let output = program.wait_with_output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    });
+    let mut answers: Vec<Value> = talk.await.unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = answers.pop().unwrap();
+    assert_eq!((&last["id"], &last["error"]["code"]), (&json!("a"), &json!(-32_000)), "{last}");
+    assert_eq!(answers, [json!({ "jsonrpc": "2.0", "id": 2, "result": {} })]);
 }
 
 /// The protocol library would pass over some of these, and begin the list anew for the cursor.

@@ -65,7 +65,9 @@ pub(super) async fn run(client: Client, database: Option<String>) -> Result<(), 
                 }
             }
         }
-        let _ = tokio::time::timeout(LAST_ANSWERS, calls.all_ended()).await;
+        if tokio::time::timeout(LAST_ANSWERS, calls.all_ended()).await.is_err() {
+            calls.give_up(&server).await;
+        }
         Ok::<(), CliError>(())
     };
     tokio::try_join!(read, write).map(|((), ())| ())
@@ -80,7 +82,7 @@ struct Calls {
 
 impl Calls {
     async fn begin(&mut self, server: &Arc<ProxiedServer>, line: &str) {
-        let message = match parse_exact_json(line.as_bytes()) {
+        let message = match parse_exact_json(line.trim_start_matches('\u{feff}').as_bytes()) {
             Ok(message) => message,
             Err(error) => {
                 return server.refuse(&Value::Null, PARSE_ERROR, &format!("the message is not JSON: {error}")).await;
@@ -119,6 +121,21 @@ impl Calls {
 
     async fn all_ended(&mut self) {
         while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Ends the requests in progress, and says so: whoever has piped them in would read nothing of them.
+    async fn give_up(&mut self, server: &ProxiedServer) {
+        let unanswered: Vec<String> =
+            self.by_id.drain().filter(|(_, call)| !call.is_finished()).map(|(id, _)| id).collect();
+        self.tasks.shutdown().await;
+        for id in unanswered {
+            // A notification has none.
+            let id: Value = serde_json::from_str(&id).unwrap_or_default();
+            if !id.is_null() {
+                let message = format!("standard input ended {LAST_ANSWERS:?} ago, and this is not answered yet");
+                server.refuse(&id, SERVER_ERROR, &message).await;
+            }
+        }
     }
 }
 
