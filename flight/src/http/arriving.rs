@@ -22,9 +22,12 @@ const MUCH_FASTER: u64 = 4;
 /// What a body's time is rounded up by, so that a first piece says little.
 const ROUNDED: Duration = Duration::from_millis(100);
 
+/// Begins what some editors and programs write, and says nothing: it may be passed over, in JSON too (RFC 8259, 8.1).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 static ARRIVING: Mutex<ArrivingBodies> = Mutex::new(ArrivingBodies { bytes: 0, next_id: 0, large: Vec::new() });
 
-/// Reads the whole body, at most `limit` bytes, within `http.body_timeout`.
+/// Reads the whole body, at most `limit` bytes, within `http.body_timeout`, without a byte order mark.
 /// Errors: `body_too_large`, `body_timeout`, `bad_request_body`, `too_many_requests`.
 pub(super) async fn read_body(body: Body, limit: u64, settings: &HttpSettings) -> Result<Bytes, ApiError> {
     let within = settings.body_timeout.0;
@@ -57,6 +60,9 @@ async fn arrived(body: Body, limit: u64, arriving: &mut ArrivingBody) -> Result<
             }
             whole.extend_from_slice(&data);
         }
+    }
+    if whole.starts_with(BYTE_ORDER_MARK) {
+        let _ = whole.split_to(BYTE_ORDER_MARK.len());
     }
     Ok(whole.freeze())
 }

@@ -284,6 +284,19 @@ async fn bad_queries_have_different_codes() {
     }
 }
 
+/// As some editors and programs begin what they write.
+#[tokio::test]
+async fn a_byte_order_mark_before_a_body_is_passed_over() {
+    let server = TestServer::start(TestSettings::default()).await;
+    for (media_type, body) in
+        [("application/sql", "\u{feff}SELECT 1 AS a"), ("application/json", "\u{feff}{\"sql\": \"SELECT 1 AS a\"}")]
+    {
+        let request = server.http.post(server.url("/v1/query")).header("content-type", media_type).body(body);
+        let reply = server.send(request, None).await;
+        assert_eq!((reply.status, reply.text.as_str()), (200, "{\"a\":1}\n"), "{media_type}");
+    }
+}
+
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
     let server =
