@@ -448,7 +448,9 @@ pub(crate) fn positive(fields: &Map<String, Value>, name: &str) -> Result<Option
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_u64().and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0) {
             Some(value) => Ok(Some(value)),
-            None => Err(BadRequest::invalid(name, format!("`{name}` must be a whole number above 0"))),
+            None => {
+                Err(BadRequest::invalid(name, format!("`{name}` must be a whole number between 1 and {}", u32::MAX)))
+            }
         },
     }
 }
