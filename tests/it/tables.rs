@@ -103,6 +103,30 @@ async fn appending_matches_columns_by_name_and_names_what_does_not_fit() {
 }
 
 #[tokio::test]
+async fn what_is_appended_is_read_as_the_columns_of_the_table() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("t.csv");
+    fs::write(&file, "code,day,n\nDE,2024-01-31,1.5\n").unwrap();
+    import(&engine, &file, "t", Some(IfExists::Error)).await.unwrap();
+    // Nothing but markers is text by itself; codes stay codes.
+    fs::write(&file, "code,day,n\nNA,NA,NULL\nFR,NA,NULL\n").unwrap();
+    import(&engine, &file, "t", None).await.unwrap();
+    let all = [["DE", "2024-01-31", "1.5"], ["FR", "NULL", "NULL"], ["NA", "NULL", "NULL"]];
+    assert_eq!(rows(&session, "SELECT code, day, n FROM t ORDER BY code").await.unwrap(), all);
+
+    fs::write(&file, "code,day,n\nDE,01/02/2024,2\n").unwrap();
+    let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
+    let remedy = "expected DATE (the column holds dates that may be `%d/%m/%Y` or `%m/%d/%Y`; say which with the option \
+                  date_format), found `01/02/2024`";
+    assert!(message.ends_with(remedy), "{message}");
+    fs::write(&file, "code;day;n\nDE;2024-02-01;2,5\n").unwrap();
+    let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
+    assert!(message.contains("expected DOUBLE") && message.contains("decimal_separator"), "{message}");
+    assert_eq!(rows(&session, "SELECT count(*) FROM t").await.unwrap(), [["3"]]);
+}
+
+#[tokio::test]
 async fn an_existing_table_is_refused_kept_or_replaced() {
     let (folder, engine) = engine().await;
     let file = folder.path().join("t.csv");

@@ -147,7 +147,9 @@ impl CsvFiles {
     pub(crate) fn typed(&self, inference: &CsvInference, is_declared: bool) -> Result<TypedCsv> {
         let mut columns = Vec::with_capacity(self.names.len());
         for (name, column) in inference.names.iter().zip(&inference.columns) {
-            columns.push(self.column(name, column)?);
+            let held = inference.held(column);
+            let codes = held.iter().filter(|marker| column.keeps(marker)).cloned().collect();
+            columns.push(CsvColumn { held, codes, ..self.column(name, column)? });
         }
         let markers = match (&self.dialect.null_value, is_declared) {
             (Some(_), _) => inference.markers.clone(),
@@ -157,13 +159,9 @@ impl CsvFiles {
                 inference.markers_where(|index| is_typed.get(index).copied().unwrap_or_default())
             }
         };
-        if self.dialect.null_value.is_none() {
-            for (column, inferred) in columns.iter_mut().zip(&inference.columns) {
-                column.keeps_markers = column.data_type == DataType::Utf8
-                    && markers.iter().any(|marker| inferred.keeps(marker) && inference.holds(inferred, marker));
-            }
-        }
-        Ok(TypedCsv { dialect: self.dialect.clone(), columns, markers })
+        let mut typed = TypedCsv { dialect: self.dialect.clone(), columns, markers };
+        typed.keep_codes();
+        Ok(typed)
     }
 
     fn column(&self, name: &str, inference: &ColumnInference) -> Result<CsvColumn> {
@@ -173,6 +171,8 @@ impl CsvFiles {
             name: name.to_owned(),
             data_type,
             format: format.unwrap_or(TemporalFormat::Iso),
+            held: Vec::new(),
+            codes: Vec::new(),
             keeps_markers: false,
             note,
         };
@@ -185,7 +185,7 @@ impl CsvFiles {
         }
         match note {
             Some(note) if is_temporal => Err(EngineError::Plan { message: format!("column `{name}` holds {note}") }),
-            _ => Ok(column(given.clone(), format.filter(|_| is_temporal), None)),
+            note => Ok(column(given.clone(), format.filter(|_| is_temporal), note.filter(|_| given.is_numeric()))),
         }
     }
 }
@@ -277,8 +277,9 @@ impl CsvInference {
         held.into_iter().filter_map(|index| self.markers.get(index).cloned()).collect()
     }
 
-    fn holds(&self, column: &ColumnInference, marker: &str) -> bool {
-        column.markers().iter().any(|index| self.markers.get(*index).is_some_and(|held| held == marker))
+    /// Returns the markers that a column holds.
+    fn held(&self, column: &ColumnInference) -> Vec<String> {
+        column.markers().iter().filter_map(|index| self.markers.get(*index).cloned()).collect()
     }
 }
 
@@ -291,10 +292,24 @@ struct CsvColumn {
     name: String,
     data_type: DataType,
     format: TemporalFormat,
+    /// The null markers that inference found in it, and those of them that are codes where it is text.
+    held: Vec<String>,
+    codes: Vec<String>,
     /// Whether what means null elsewhere is a value here.
     keeps_markers: bool,
-    /// Why it is text.
+    /// Why its values are text where nobody says otherwise.
     note: Option<String>,
+}
+
+impl CsvColumn {
+    /// Returns what is wrong with a value that is not of the column's type, which somebody has told.
+    fn expected(&self) -> String {
+        let name = sql_type_name(&self.data_type);
+        match &self.note {
+            Some(note) => format!("expected {name} (the column holds {note})"),
+            None => format!("expected {name}"),
+        }
+    }
 }
 
 /// CSV files whose columns are known.
@@ -325,6 +340,8 @@ impl TypedCsv {
                     None | Some(ISO) => TemporalFormat::Iso,
                     Some(format) => TemporalFormat::from_text(format),
                 },
+                held: Vec::new(),
+                codes: Vec::new(),
                 keeps_markers: kept.contains(field.name()),
                 note: None,
             }
@@ -371,12 +388,30 @@ impl TypedCsv {
         names.filter(|name| self.dialect.types.is_json(name)).cloned().collect()
     }
 
-    /// Returns the reader with other types, which are matched by position.
+    /// Returns the reader with other types, which are matched by position. What stands for null in a column that is no text
+    /// by them does so.
     pub(crate) fn with_types(mut self, schema: &Schema) -> Self {
         for (column, field) in self.columns.iter_mut().zip(schema.fields()) {
             column.data_type = plain_text(field.data_type());
+            if self.dialect.null_value.is_none() && column.data_type != DataType::Utf8 {
+                let held = column.held.iter().filter(|marker| !self.markers.contains(*marker));
+                let new: Vec<String> = held.cloned().collect();
+                self.markers.extend(new);
+            }
         }
+        self.keep_codes();
         self
+    }
+
+    /// Finds the columns of text whose codes include what means null elsewhere, unless it was said what means null.
+    fn keep_codes(&mut self) {
+        if self.dialect.null_value.is_some() {
+            return;
+        }
+        for column in &mut self.columns {
+            column.keeps_markers =
+                column.data_type == DataType::Utf8 && column.codes.iter().any(|code| self.markers.contains(code));
+        }
     }
 
     /// Returns what was decided about how the files are read.
@@ -388,7 +423,7 @@ impl TypedCsv {
             sql_type: sql_type_name(&column.data_type),
             format: (column.format != TemporalFormat::Iso)
                 .then(|| column.format.text(column.data_type == DataType::Date32)),
-            note: column.note.clone(),
+            note: column.note.clone().filter(|_| column.data_type == DataType::Utf8),
         };
         super::SourceReading {
             format: "csv".to_owned(),
@@ -429,7 +464,7 @@ impl TypedCsv {
                 let Some(column) = self.columns.get(*index) else { continue };
                 let converted = convert(&chunk, *index, &self.column_reading(column))?;
                 if let Some(row) = converted.unfit.first() {
-                    let error = format!("expected {}", sql_type_name(&column.data_type));
+                    let error = column.expected();
                     rows.reject(chunk.line(*row), Some(&column.name), chunk.value(*row, *index), error)?;
                 }
                 arrays.push(converted.array);
@@ -464,7 +499,7 @@ impl TypedCsv {
             for (index, column) in self.columns.iter().enumerate() {
                 let converted = convert(&chunk, index, &self.column_reading(column))?;
                 if let Some(row) = converted.unfit.first() {
-                    let error = format!("expected {}", sql_type_name(&column.data_type));
+                    let error = column.expected();
                     let value = chunk.value(*row, index);
                     return Err(with_remedy(path, chunk.line(*row), Some(&column.name), value, &error));
                 }
@@ -486,7 +521,7 @@ impl TypedCsv {
         }
         for (row, index) in &unfit {
             let column = self.columns.get(*index);
-            let error = column.map(|column| format!("expected {}", sql_type_name(&column.data_type)));
+            let error = column.map(CsvColumn::expected);
             let name = column.map(|column| column.name.as_str());
             rows.reject(chunk.line(*row), name, chunk.value(*row, *index), error.unwrap_or_default())?;
         }
