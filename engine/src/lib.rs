@@ -97,7 +97,7 @@ pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{
     AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, ParquetRows,
-    PolicyExplanation, Session, StatementDescription,
+    PolicyExplanation, Session, StatementDescription, parquet_lacks,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, qualify_tables};

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 use parquet::basic::Compression;
-use querent_engine::ParquetRows;
+use querent_engine::{ParquetRows, parquet_lacks};
 use serde_json::json;
 
 use csv::SeparatedWriter;
@@ -77,19 +77,8 @@ impl ResultFormat {
 
     /// Returns why rows of these columns cannot be written in the format, and what to do, if they cannot.
     pub(crate) fn refusal(self, schema: &Schema) -> Option<String> {
-        fn is_unfit(data_type: &DataType) -> bool {
-            match data_type {
-                DataType::Interval(_) => true,
-                DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-                    is_unfit(item.data_type())
-                }
-                DataType::Map(entries, _) => is_unfit(entries.data_type()),
-                DataType::Struct(fields) => fields.iter().any(|field| is_unfit(field.data_type())),
-                _ => false,
-            }
-        }
-        let unfit = schema.fields().iter().find(|field| self == Self::Parquet && is_unfit(field.data_type()))?;
-        Some(format!("column `{}` is an INTERVAL, which Parquet files do not hold; cast it to VARCHAR", unfit.name()))
+        let column = parquet_lacks(schema).filter(|_| self == Self::Parquet)?;
+        Some(format!("column `{column}` is an INTERVAL, which Parquet files do not hold; cast it to VARCHAR"))
     }
 
     /// Returns its media type.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::csv::WriterBuilder;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter;
 use arrow::json::{ArrayWriter, LineDelimitedWriter, WriterBuilder as JsonBuilder};
@@ -22,8 +21,10 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::Session;
-use super::parquet_rows::ParquetRows;
+use super::csv_rows::CsvRows;
+use super::parquet_rows::{ParquetRows, parquet_lacks};
 use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
 use crate::limits::Interrupt;
 use crate::policy::{allowed_location, require_server_admin};
 use crate::sql::parameters::ParameterValues;
@@ -95,6 +96,12 @@ impl Session {
                     "write it as text, to_json({}), or all rows as JSON or Parquet: COPY ... TO 'file.parquet'",
                     field.name()
                 ),
+            });
+        }
+        if let (CopyFormat::Parquet, Some(column)) = (target.format, parquet_lacks(&schema)) {
+            return Err(EngineError::Unsupported {
+                what: format!("writing the column `{column}`, an INTERVAL, as Parquet"),
+                hint: format!("write it as text, CAST({} AS VARCHAR)", quote_identifier(column)),
             });
         }
         let (sender, receiver) = mpsc::channel(QUEUE);
@@ -256,7 +263,7 @@ fn write_rows(
 
 /// A writer of one of the formats.
 enum RowsWriter<W: Write + Send> {
-    Csv(Box<arrow::csv::Writer<W>>),
+    Csv(CsvRows<W>),
     Lines(LineDelimitedWriter<W>),
     Array(ArrayWriter<W>),
     Parquet(Box<ParquetRows<W>>),
@@ -268,11 +275,11 @@ impl<W: Write + Send> RowsWriter<W> {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         Ok(match target.format {
             CopyFormat::Csv => {
-                let builder = WriterBuilder::new().with_header(target.has_header).with_delimiter(target.delimiter);
-                let mut writer = builder.with_null(target.null.clone()).build(file);
-                // The header is there also where no row is.
-                writer.write(&RecordBatch::new_empty(Arc::clone(schema)))?;
-                RowsWriter::Csv(Box::new(writer))
+                let mut writer = CsvRows::new(file, target.delimiter, &target.null);
+                if target.has_header {
+                    writer.write_header(schema)?;
+                }
+                RowsWriter::Csv(writer)
             }
             CopyFormat::Json if target.is_array => RowsWriter::Array(json().build(file)),
             CopyFormat::Json => RowsWriter::Lines(json().build(file)),

@@ -16,6 +16,23 @@ use parquet::file::properties::WriterProperties;
 const ROW_GROUP_ROWS: usize = 122_880;
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
+/// Returns the name of a column of a type that Parquet files do not hold, an INTERVAL, if there is one.
+pub fn parquet_lacks(schema: &Schema) -> Option<&str> {
+    fn is_unfit(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Interval(_) => true,
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                is_unfit(item.data_type())
+            }
+            DataType::Map(entries, _) => is_unfit(entries.data_type()),
+            DataType::Struct(fields) => fields.iter().any(|field| is_unfit(field.data_type())),
+            _ => false,
+        }
+    }
+    let unfit = schema.fields().iter().find(|field| is_unfit(field.data_type()))?;
+    Some(unfit.name())
+}
+
 /// A Parquet file that rows of a query are written to.
 #[derive(Debug)]
 pub struct ParquetRows<W: Write + Send> {

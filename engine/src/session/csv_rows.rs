@@ -1,0 +1,112 @@
+//! Rows of a query as a CSV file, for COPY. Null is the text that stands for it, without quotes; an empty text and a text
+//! that would be read as null are in quotes, so that both come back from readers that tell them apart.
+
+use std::io::Write;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::Schema;
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+/// A CSV file that rows of a query are written to.
+pub(super) struct CsvRows<W: Write> {
+    file: W,
+    delimiter: u8,
+    null: String,
+}
+
+impl<W: Write> CsvRows<W> {
+    pub(super) fn new(file: W, delimiter: u8, null: &str) -> Self {
+        Self { file, delimiter, null: null.to_owned() }
+    }
+
+    /// Writes the names of the columns.
+    pub(super) fn write_header(&mut self, schema: &Schema) -> Result<(), ArrowError> {
+        let mut line = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            self.separate(index, &mut line);
+            self.add(field.name(), false, &mut line);
+        }
+        line.push(b'\n');
+        Ok(self.file.write_all(&line)?)
+    }
+
+    /// Writes rows. Errors: a nested value.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        let options = FormatOptions::default();
+        let nulls: Vec<Option<NullBuffer>> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let mut line = Vec::new();
+        let mut text = String::new();
+        for row in 0..batch.num_rows() {
+            line.clear();
+            for (index, (values, nulls)) in columns.iter().zip(&nulls).enumerate() {
+                self.separate(index, &mut line);
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    self.add(&self.null, false, &mut line);
+                    continue;
+                }
+                text.clear();
+                values.value(row).write(&mut text)?;
+                self.add(&text, text.is_empty() || text == self.null, &mut line);
+            }
+            line.push(b'\n');
+            self.file.write_all(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Returns where the file was written to.
+    pub(super) fn into_inner(self) -> W {
+        self.file
+    }
+
+    fn separate(&self, index: usize, line: &mut Vec<u8>) {
+        if index > 0 {
+            line.push(self.delimiter);
+        }
+    }
+
+    /// Adds a field, in quotes where it must be or where its text has what ends fields.
+    fn add(&self, text: &str, is_quoted: bool, line: &mut Vec<u8>) {
+        let ends_field = |byte: u8| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n');
+        if !is_quoted && !text.bytes().any(ends_field) {
+            line.extend_from_slice(text.as_bytes());
+            return;
+        }
+        line.push(b'"');
+        line.extend_from_slice(text.replace('"', "\"\"").as_bytes());
+        line.push(b'"');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, NullArray, StringArray};
+
+    use super::*;
+
+    fn written(null: &str) -> String {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("a,b", Arc::new(StringArray::from(vec![Some("NA"), Some(""), None, Some("x \"y\"\nz")]))),
+            ("n", Arc::new(Int64Array::from(vec![Some(1), None, Some(-2), Some(3)]))),
+            ("none", Arc::new(NullArray::new(4))),
+        ];
+        let batch =
+            RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
+        let mut file = CsvRows::new(Vec::new(), b',', null);
+        file.write_header(&batch.schema()).unwrap();
+        file.write(&batch).unwrap();
+        String::from_utf8(file.into_inner()).unwrap()
+    }
+
+    #[test]
+    fn a_text_is_told_from_null() {
+        assert_eq!(written(""), "\"a,b\",n,none\nNA,1,\n\"\",,\n,-2,\n\"x \"\"y\"\"\nz\",3,\n");
+        assert_eq!(written("NA"), "\"a,b\",n,none\n\"NA\",1,NA\n\"\",NA,NA\nNA,-2,NA\n\"x \"\"y\"\"\nz\",3,NA\n");
+    }
+}
