@@ -11,6 +11,7 @@ use arrow::array::{
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::writer::FileWriter;
+use base64::Engine as _;
 use parquet::arrow::ArrowWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int64Type};
 use parquet::file::properties::WriterProperties;
@@ -248,6 +249,32 @@ async fn a_link_to_a_file_elsewhere_is_refused_in_a_folder_and_read_by_its_name(
     }
     let read = format!("SELECT count(*) FROM '{}'", parts.join("2.parquet").display());
     assert_eq!(rows(&session, &read).await.unwrap(), [["3"]]);
+}
+
+/// The schema of an Arrow stream of Polars with integers of 128 bits, in base64.
+const WIDE_ARROW: &str = "\
+    /////3gAAAAEAAAA8v///xQAAAAEAAEAAAAKAAsACAAKAAQA+P///wwAAAAIAAgAAAAEAAEAAAAEAAAA7P///zgAAAAgAAAAGAAAAAEC\
+    AAAQABIABAAQABEACAAAAAwAAAAAAPT///+AAAAAAQAAAAgACQAEAAgAAQAAAG4AAAA=";
+
+/// A Parquet file of Polars with such an integer.
+const WIDE_PARQUET: &str = "\
+    UEFSMRUAFSwVLCwVAhUAFQYVBgAAAgAAAAIBAQAAAAAAAAAAAAAAAAAAABUOGSUABhkYAW4VABYCFk4WTiYIABkcFggVThYAAAAVAhksSARyb290\
+    FQIAFQ4VIBUCGAFuABYCGRwZHCZWHBUOGSUABhkYAW4VABYCFk4WTiYIABaAARUUABZOFgImCBZOFAAAGRwYDEFSUk9XOnNjaGVtYRioAS8vLy8v\
+    M1lBQUFBRUFBQUE4di8vL3hRQUFBQUVBQUVBQUFBS0FBc0FDQUFLQUFRQStQLy8vd3dBQUFBSUFBZ0FBQUFFQUFFQUFBQUVBQUFBN1AvLy96Z0FB\
+    QUFnQUFBQUdBQUFBQUVDQUFBUUFCSUFCQUFRQUJFQUNBQUFBQXdBQUFBQUFQVC8vLytBQUFBQUFRQUFBQWdBQ1FBRUFBZ0FBUUFBQUc0QQAYTlBv\
+    bGFycyAocHl0aG9uKSB2ZXJzaW9uIDIuMS4wIChidWlsZCA3ZjkwMmJkM2ZmZDI3ZmY4MmQxNDI3OGEwOWEyOTVmZjJmN2FlZDkyKRkcHAAAAFgB\
+    AABQQVIx";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn integers_that_arrow_lacks_are_refused_with_what_to_do() {
+    let (folder, engine) = engine().await;
+    for (name, text) in [("wide.arrow", WIDE_ARROW), ("wide.parquet", WIDE_PARQUET)] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, base64::engine::general_purpose::STANDARD.decode(text).unwrap()).unwrap();
+        let error = import(&engine, &file, &[]).await.unwrap_err();
+        assert_eq!(error.code(), "bad_data", "{name}: {error}");
+        assert!(error.to_string().ends_with("in Polars cast them to Decimal or Int64"), "{name}: {error}");
+    }
 }
 
 /// A reader that believes the length of the footer asks for four gigabytes.

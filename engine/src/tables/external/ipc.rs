@@ -3,6 +3,7 @@
 //! DataFusion's own reader takes every file of a scan for what the first one is, and columns by position: a folder
 //! whose files differ in either would be read wrong.
 
+use std::any::Any;
 use std::io::{BufReader, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -131,12 +132,24 @@ fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Re
         Ok(decoded) => decoded.map_err(|error| unfit(path, &error)),
         Err(panic) => Err(match EngineError::from_panic(panic.as_ref()) {
             EngineError::Internal(_) => {
-                let detail = "not Arrow IPC as expected: its data cannot be decoded".to_owned();
-                EngineError::BadData { location: path.display().to_string(), detail }
+                let detail = match has_wide_integers(panic.as_ref()) {
+                    true => WIDE_INTEGERS,
+                    false => "not Arrow IPC as expected: its data cannot be decoded",
+                };
+                EngineError::BadData { location: path.display().to_string(), detail: detail.to_owned() }
             }
             known => known,
         }),
     }
+}
+
+/// What is wrong with a file of which [`has_wide_integers`] holds.
+pub(super) const WIDE_INTEGERS: &str =
+    "holds integers of 128 bits, which Arrow has no type for; in Polars cast them to Decimal or Int64";
+
+/// Returns whether reading a schema panicked at integers of 128 bits (arrow-ipc 58, `convert.rs`).
+pub(super) fn has_wide_integers(panic: &(dyn Any + Send)) -> bool {
+    matches!(EngineError::from_panic(panic), EngineError::Internal(said) if said.contains("bit width of 128"))
 }
 
 fn is_file_format(file: &mut OpenSourceFile) -> std::io::Result<bool> {

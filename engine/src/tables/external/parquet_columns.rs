@@ -38,6 +38,7 @@ use super::file_columns::{
     with_text_parts,
 };
 use super::file_streams::{EachBatch, ScanReader};
+use super::ipc::{WIDE_INTEGERS, has_wide_integers};
 use super::parquet_depth::is_too_deep;
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
@@ -174,7 +175,10 @@ async fn footer_columns(
     let metadata = footer.fetch_metadata().await?;
     // Arrow's reader of the schema that Arrow wrote panics where that is damaged (arrow-ipc 58, `convert.rs`).
     let schema = AssertUnwindSafe(footer.fetch_schema()).catch_unwind().await;
-    let schema = schema.unwrap_or_else(|_| exec_err!("the Arrow schema in its footer is damaged"))?;
+    let schema = schema.unwrap_or_else(|panic| match has_wide_integers(panic.as_ref()) {
+        true => exec_err!("{WIDE_INTEGERS}"),
+        false => exec_err!("the Arrow schema in its footer is damaged"),
+    })?;
     let written = metadata.file_metadata().schema_descr().root_schema().get_fields().to_vec();
     Ok((schema, written))
 }
