@@ -235,17 +235,28 @@ fn renamed_view(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     tokens
 }
 
-/// `DESCRIBE TABLE t` is `DESCRIBE t`.
+/// `DESCRIBE TABLE t` is `DESCRIBE t`, and `DESCRIBE 'file'` is that of all of the file.
 fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let describes = |token: &TokenWithSpan| is_word(&token.token, "describe") || is_word(&token.token, "desc");
     let is_of_table = match tokens.as_slice() {
         [describe, table, name, ..] => {
-            let describes = is_word(&describe.token, "describe") || is_word(&describe.token, "desc");
-            describes && is_word(&table.token, "table") && matches!(name.token, Token::Word(_))
+            let is_name = matches!(name.token, Token::Word(_) | Token::SingleQuotedString(_));
+            describes(describe) && is_word(&table.token, "table") && is_name
         }
         _ => false,
     };
     if is_of_table {
         tokens.remove(1);
+    }
+    let file = match tokens.as_slice() {
+        [describe, TokenWithSpan { token: Token::SingleQuotedString(text), span }, ..] if describes(describe) => {
+            text.contains(['.', '/', '\\', '*']).then_some(*span)
+        }
+        _ => None,
+    };
+    if let Some(span) = file {
+        let query = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        tokens.splice(1..1, query.map(|token| TokenWithSpan { token, span }));
     }
     tokens
 }
