@@ -391,11 +391,15 @@ async fn a_first_line_may_name_the_delimiter() {
 async fn documents_by_the_name_of_csv_are_refused_with_what_to_do() {
     let (folder, engine) = engine().await;
     let utf_32 = b"\xff\xfe\x00\x00a\x00\x00\x00\n\x00\x00\x001\x00\x00\x00\n\x00\x00\x00".as_slice();
-    let cases: [(&[u8], &str); 9] = [
+    let cases: [(&[u8], &str); 13] = [
         (b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", "is XML or HTML"),
         (b"\n <html>\n<body>a,b</body>\n</html>\n", "is XML or HTML"),
         (b"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<a><b>1</b></a>\n", "is XML or HTML"),
+        (b"\n<table border=1>\n<tr><td>a</td></tr>\n</table>\n", "is XML or HTML"),
         (b"%PDF-1.4\n1 0 obj\n", "is a PDF"),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08DUCK\x40\0\0\0\0\0\0\0", "is a DuckDB database"),
+        (b"ORC\x11\0\0\n", "is ORC or Avro"),
+        (b"Obj\x01\x04\x14avro.codec\x08null", "is ORC or Avro"),
         (b"SQLite format 3\0\x10\0\x01\x01\0", "sqlite3 -header -csv"),
         (utf_32, "iconv -f UTF-32 -t UTF-8"),
         (b"i\0d\0\n\x001\0\n\0", "utf-16le"),
@@ -408,6 +412,8 @@ async fn documents_by_the_name_of_csv_are_refused_with_what_to_do() {
         assert_eq!(error.code(), "bad_data");
         assert!(error.to_string().contains(said), "{error}");
     }
+    let ducks = write(folder.path(), "t.csv", "animal,\nDUCK,\nORC,\n");
+    assert_eq!(import(&engine, &ducks, &[]).await.unwrap().rows, Some(2));
     // Who says how lines are taken apart gets them.
     let file = write(folder.path(), "t.csv", "<html>\n<b>\n</html>\n");
     let lines = [("header", "false"), ("quote", ""), ("delimiter", "\\t")];

@@ -192,11 +192,20 @@ fn format_of_content(path: &Path) -> Result<FileFormat> {
 pub(super) fn document(start: &[u8]) -> Option<&'static str> {
     let text = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
     let begins = |with: &str| text.get(..with.len()).is_some_and(|first| first.eq_ignore_ascii_case(with.as_bytes()));
-    if begins("<?xml") || begins("<!doctype") || begins("<html") {
+    if ["<?xml", "<!doctype", "<html", "<table>", "<table "].into_iter().any(begins) {
         return Some("is XML or HTML, which is not read; convert it to CSV or JSON");
     }
     if begins("%PDF-") {
         return Some("is a PDF, which is not read; export its tables as CSV");
+    }
+    // The number of its version follows, of eight bytes.
+    let is_duckdb = |magic: &[u8]| magic.starts_with(b"DUCK") && magic.ends_with(&[0; 7]);
+    if start.get(8..20).is_some_and(is_duckdb) {
+        return Some("is a DuckDB database; export a table: duckdb FILE \"COPY t TO 't.parquet'\"");
+    }
+    let is_orc = start.starts_with(b"ORC") && start.iter().take(64).any(|byte| *byte == 0);
+    if is_orc || start.starts_with(b"Obj\x01") {
+        return Some("is ORC or Avro, which is not read; convert it to Parquet, for example with pandas or Spark");
     }
     begins("SQLite format 3")
         .then_some("is a SQLite database; export a table: sqlite3 -header -csv FILE 'SELECT * FROM t' > t.csv")
