@@ -15,6 +15,7 @@ mod partial_aliases;
 mod repeated_names;
 mod stars;
 mod struct_unnests;
+mod union_by_name;
 mod whole_rows;
 
 use std::collections::HashSet;
@@ -200,6 +201,7 @@ impl<S: ContextProvider> Expander<'_, S> {
         match body {
             SetExpr::Select(select) => return self.select(select),
             SetExpr::Query(query) => self.query(query)?,
+            SetExpr::SetOperation { set_quantifier: by, .. } if Self::is_by_name(by) => drop(self.by_name(body)?),
             SetExpr::SetOperation { op, set_quantifier, left, right } => {
                 self.body(left)?;
                 self.body(right)?;
