@@ -208,6 +208,27 @@ async fn folders_are_columns_whatever_files_hold() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_column_that_files_write_in_two_cases_is_one_by_name() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let column = |name: &str, value: i64| {
+        RecordBatch::try_from_iter([(name, Arc::new(Int64Array::from(vec![value])) as ArrayRef)]).unwrap()
+    };
+    for (name, value) in [("id", 1), ("ID", 2)] {
+        parquet(&folder.path().join(format!("{value}.parquet")), &column(name, value));
+        arrow_file(&folder.path().join(format!("{value}.arrow")), &column(name, value));
+    }
+    for (ending, reader) in [("parquet", "read_parquet"), ("arrow", "read_arrow")] {
+        let files = folder.path().join(format!("*.{ending}")).display().to_string();
+        let error = rows(&session, &format!("SELECT * FROM '{files}'")).await.unwrap_err();
+        assert_eq!(error.code(), "bad_data", "{error}");
+        assert!(error.to_string().contains("its column `ID` is `id` in "), "{error}");
+        let both = format!("SELECT id FROM {reader}('{files}', union_by_name = true) ORDER BY id");
+        assert_eq!(rows(&session, &both).await.unwrap(), [["1"], ["2"]], "{ending}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_of_a_glob_are_matched_by_name() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 
 use super::file_columns::plain_type;
 use super::{LocatedFile, bad_line};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::type_names::sql_name;
 
 /// Whole numbers of at most so many bits are doubles too.
@@ -38,9 +38,15 @@ struct CommonColumn<'f> {
 pub(super) fn merged_columns(files: &[LocatedFile], schemas: &[Schema], unlike: UnlikeTypes) -> Result<Schema> {
     let mut merged: Vec<CommonColumn<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut by_case: HashMap<String, usize> = HashMap::new();
     for (file, schema) in files.iter().zip(schemas) {
         for field in schema.fields() {
             let Some(column) = places.get(field.name().as_str()).and_then(|place| merged.get_mut(*place)) else {
+                let place = *by_case.entry(field.name().to_lowercase()).or_insert(merged.len());
+                let alike = merged.get(place).filter(|alike| schema.field_with_name(alike.field.name()).is_err());
+                if let (Some(alike), UnlikeTypes::Refused) = (alike, unlike) {
+                    return Err(other_case(file, field.name(), alike));
+                }
                 places.insert(field.name(), merged.len());
                 merged.push(CommonColumn { field: field.as_ref().clone(), file: file.path.as_path(), files: 1 });
                 continue;
@@ -78,6 +84,16 @@ pub(super) fn merged_columns(files: &[LocatedFile], schemas: &[Schema], unlike: 
         false => column.field.with_nullable(true),
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Returns the error of a column that another file writes in another case: the files' readers would find it in one of them.
+fn other_case(file: &LocatedFile, name: &str, other: &CommonColumn<'_>) -> EngineError {
+    let detail = format!(
+        "its column `{name}` is `{}` in {}; read_parquet and read_arrow with union_by_name = true read both as one column",
+        other.field.name(),
+        other.file.display()
+    );
+    bad_line(&file.path, None, None, detail)
 }
 
 /// Returns the column that holds the values of both, if there is one.
