@@ -54,6 +54,8 @@ pub(super) async fn run(args: TestAnswersArgs) -> Result<(), CliError> {
         .await
         .map_err(|error| CliError::Usage(format!("cannot read {path}: {error}")))?;
     let mut answers = Vec::new();
+    // Editors of Windows begin a file with a byte order mark.
+    let text = text.trim_start_matches('\u{feff}');
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let answer: KnownAnswer = serde_json::from_str(line)
             .map_err(|error| CliError::Usage(format!("{path}, line {}: {error}", index + 1)))?;

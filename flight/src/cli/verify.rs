@@ -389,9 +389,44 @@ pub(super) fn same_value(stored: &Value, now: &str) -> bool {
     if text == now {
         return true;
     }
+    // Whole numbers are exact: ids and instants differ in their last digits alone.
+    if let (Ok(left), Ok(right)) = (text.parse::<i128>(), now.parse::<i128>()) {
+        return left == right;
+    }
     match (text.parse::<f64>(), now.parse::<f64>()) {
-        (Ok(left), Ok(right)) => (left - right).abs() <= 1e-9 * left.abs().max(1.0),
+        (Ok(left), Ok(right)) => (left - right).abs() <= 1e-9 * left.abs().max(right.abs()).max(1e-6),
         // Instants are written in more than one way.
         _ => text.replace('T', " ").trim_end_matches('Z') == now.replace('T', " ").trim_end_matches('Z'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_but_for_the_last_digits_of_computed_numbers() {
+        for (stored, now) in [
+            (json!(0.3), "0.30000000000000004"),
+            (json!(3), "3.0"),
+            (json!("0.5"), "0.5000000000000001"),
+            (json!(0), "0.00000000000000001"),
+            (json!(9_007_199_254_740_993_i64), "9007199254740993"),
+            (json!("2024-01-01T10:00:00Z"), "2024-01-01 10:00:00"),
+            (Value::Null, ""),
+        ] {
+            assert!(same_value(&stored, now), "{stored} {now}");
+        }
+        for (stored, now) in [
+            (json!(10_000_000_001_i64), "10000000002"),
+            (json!("1700000000000"), "1700000000500"),
+            (json!(9_007_199_254_740_993_i64), "9007199254740992"),
+            (json!(0.000_000_000_4), "0.0000000001"),
+            (json!(0.5), "0.5001"),
+        ] {
+            assert!(!same_value(&stored, now), "{stored} {now}");
+        }
     }
 }

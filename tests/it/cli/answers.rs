@@ -86,6 +86,19 @@ fn equal_rows_of_an_answer_are_counted() {
     let line = json!({"question": "Which?", "sql": "SELECT x FROM t", "rows": [{"x": 1}, {"x": 2}, {"x": 2}]});
     std::fs::write(work.path("answers.ndjson"), line.to_string()).unwrap();
     work.run(&["test-answers", "answers.ndjson"]).failed(1);
+    // Saved by an editor with a byte order mark.
+    let line = json!({"question": "Which?", "sql": "SELECT x FROM t", "rows": [{"x": 1}, {"x": 1}, {"x": 2}]});
+    std::fs::write(work.path("answers.ndjson"), format!("\u{feff}{line}")).unwrap();
+    work.run(&["test-answers", "answers.ndjson"]).succeeded();
+}
+
+#[test]
+fn an_id_that_differs_in_its_last_digit_is_another() {
+    let work = WorkFolder::new();
+    work.run(&["sql", "CREATE TABLE t AS SELECT 10000000002 AS id"]).succeeded();
+    let line = json!({"question": "Which?", "sql": "SELECT id FROM t", "rows": [{"id": 10_000_000_001_i64}]});
+    std::fs::write(work.path("answers.ndjson"), line.to_string()).unwrap();
+    work.run(&["test-answers", "answers.ndjson"]).failed(1);
 }
 
 #[test]
