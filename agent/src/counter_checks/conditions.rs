@@ -1,6 +1,6 @@
 //! Conditions that read otherwise than they bind: `a OR b AND c`, where AND binds first, `x <> 1 OR x <> 2`, which is
-//! true of every row, `x = 1 AND x = 2` and `x BETWEEN 9 AND 1`, which are true of none. Also windows in no order, of
-//! which `lag` takes any row, and conditions that are counted, whether they are true or not.
+//! true of every row, `x = 1 AND x = 2`, `x < 1 AND x > 9` and `x BETWEEN 9 AND 1`, which are true of none. Also windows
+//! in no order, of which `lag` takes any row, and conditions that are counted, whether they are true or not.
 
 use std::ops::ControlFlow;
 
@@ -27,6 +27,9 @@ fn look_at(expr: &Expr, found: &mut Vec<Finding>) {
     match expr {
         Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
             found.extend(contradiction(expr, left, op, right));
+            if *op == BinaryOperator::And {
+                found.extend(apart(left, right));
+            }
             if *op == BinaryOperator::Or {
                 found.extend(binds_first(left, right).or_else(|| binds_first(right, left)));
             }
@@ -111,6 +114,31 @@ fn contradiction(whole: &Expr, left: &Expr, op: &BinaryOperator, right: &Expr) -
     let ((one, one_value), (other, other_value)) = (compared(left, &asked)?, compared(right, &asked)?);
     let is_found = one.to_string() == other.to_string() && one_value != other_value;
     is_found.then(|| Finding::new(CheckKind::Condition, format!("`{whole}` is true of {of}")))
+}
+
+/// Finds `minute < 10 AND minute > 80`, also with other conditions between the two.
+fn apart(left: &Expr, right: &Expr) -> Option<Finding> {
+    if let Expr::BinaryOp { left: first, op: BinaryOperator::And, right: last } = left {
+        return apart(last, right).or_else(|| apart(first, right));
+    }
+    let ((one, is_upper, bound), (other, is_other_upper, other_bound)) = (bound_of(left)?, bound_of(right)?);
+    let (upper, lower) = if is_upper { (bound, other_bound) } else { (other_bound, bound) };
+    let are_apart = is_upper != is_other_upper && one.to_string() == other.to_string() && is_before(upper, lower);
+    let message = format!("`{left} AND {right}` is true of no row; write OR");
+    are_apart.then(|| Finding::new(CheckKind::Condition, message))
+}
+
+/// Returns what a constant bounds, whether from above, and the constant.
+fn bound_of(expr: &Expr) -> Option<(&Expr, bool, &Expr)> {
+    use BinaryOperator::{Gt, GtEq, Lt, LtEq};
+    let Expr::BinaryOp { left, op: op @ (Gt | GtEq | Lt | LtEq), right } = expr else { return None };
+    let is_value = |expr: &Expr| matches!(expr, Expr::Value(_) | Expr::TypedString(_));
+    let is_less = matches!(op, Lt | LtEq);
+    match (is_value(left), is_value(right)) {
+        (false, true) => Some((&**left, is_less, &**right)),
+        (true, false) => Some((&**right, !is_less, &**left)),
+        _ => None,
+    }
 }
 
 /// Finds `tier = 'gold' OR tier = 'basic' AND joined > ...`, where what comes after AND is asked of the second alone.

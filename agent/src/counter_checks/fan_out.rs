@@ -125,7 +125,8 @@ async fn repeated_within(
     repeated(&within, inner, &scope, joined, keys).await
 }
 
-/// Returns the query that a name of a FROM clause stands for: a subquery, or one of WITH.
+/// Returns the query that a name of a FROM clause stands for: a subquery, or one of WITH. The name of a
+/// subquery without one is empty.
 pub(super) fn query_of<'q>(query: &'q Query, select: &'q Select, name: &str) -> Option<&'q Query> {
     let relations = select
         .from
@@ -138,6 +139,7 @@ pub(super) fn query_of<'q>(query: &'q Query, select: &'q Select, name: &str) -> 
             {
                 return Some(subquery);
             }
+            TableFactor::Derived { subquery, alias: None, .. } if name.is_empty() => return Some(subquery),
             TableFactor::Table { name: table, alias, args: None, .. } => {
                 let own = table.0.last()?.as_ident()?;
                 let called = alias.as_ref().map_or(own, |alias| &alias.name);

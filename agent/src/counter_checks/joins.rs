@@ -27,6 +27,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     findings.extend(conditions.iter().filter_map(|condition| in_other_columns(checked, &scope, condition)));
     findings.extend(conditions.iter().filter_map(|condition| exists_of_any(checked, &scope, condition)));
     findings.extend(pairs_twice(&scope, select, &conditions));
+    findings.extend(same_row_twice(checked, &scope, &conditions));
     findings.extend(unjoined(checked, select, &scope, &conditions).await);
     findings
 }
@@ -110,6 +111,46 @@ fn pairs_twice(scope: &Scope, select: &Select, conditions: &[&Expr]) -> Option<F
     let lists_both = pair.iter().all(|at| selected.contains(at)) && !is_aggregated(select);
     let message = "each pair of rows comes twice, once in each order; write `<` in the place of `<>`";
     (are_mutual && lists_both).then(|| Finding::new(CheckKind::Join, message))
+}
+
+/// Finds a table that is joined twice by the same column, and so has the same row both times:
+/// `home.club_id = m.home_id AND away.club_id = m.home_id`.
+fn same_row_twice(checked: &Checked<'_>, scope: &Scope, conditions: &[&Expr]) -> Option<Finding> {
+    let refers = |from: TableColumn<'_>, to: TableColumn<'_>| {
+        relationships_of(checked.at_hand, from.0, to.0).iter().any(|one| {
+            let are = |columns: &[String], column: &str| matches!(columns, [only] if only.eq_ignore_ascii_case(column));
+            one.from == *from.0 && are(&one.from_columns, from.1) && one.to == *to.0 && are(&one.to_columns, to.1)
+        })
+    };
+    // What refers, and the name of the table that it refers to.
+    let mut referring: Vec<(&str, TableColumn<'_>, &str, TableColumn<'_>)> = Vec::new();
+    for condition in conditions {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = *condition else { continue };
+        let (Some((left_name, left)), Some((right_name, right))) =
+            (table_column(scope, left), table_column(scope, right))
+        else {
+            continue;
+        };
+        for (from_name, from, to_name, to) in
+            [(left_name, left, right_name, right), (right_name, right, left_name, left)]
+        {
+            if from_name == to_name || !refers(from, to) {
+                continue;
+            }
+            let is_same = |known: &&(&str, TableColumn<'_>, &str, TableColumn<'_>)| {
+                known.0 == from_name && known.1 == from && known.2 != to_name && known.3 == to
+            };
+            if let Some((_, _, other, _)) = referring.iter().find(is_same) {
+                let message = format!(
+                    "`{other}` and `{to_name}` are the same row of `{}`: both are joined by `{from_name}.{}`",
+                    to.0, from.1
+                );
+                return Some(Finding::new(CheckKind::Join, message));
+            }
+            referring.push((from_name, from, to_name, to));
+        }
+    }
+    None
 }
 
 /// Returns what must hold of each row: the parts of ON and of WHERE.

@@ -1,12 +1,12 @@
 //! Rows that aggregates leave out: `sum(price - discount)` of rows without a discount, `count(phone)` of rows without a
-//! phone. Also values that are weighed otherwise than they are asked for: an average of averages, and the sum of
-//! distinct values.
+//! phone. Also values that are weighed otherwise than they are asked for: an average of averages, the sum of
+//! distinct values, and the sum of a UNION, which has equal rows once.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    Query, Select, SelectItem, SetExpr, Visit, Visitor,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Visit, Visitor,
 };
 
 use super::fan_out::{query_of, selected_called};
@@ -39,7 +39,10 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 }
                 ("sum" | "avg" | "mean", false) => match summed_key(checked, &scope, aggregate, argument) {
                     Some(finding) => Some(finding),
-                    None => average_of_averages(checked, select, &scope, aggregate, argument).await,
+                    None => match average_of_averages(checked, select, &scope, aggregate, argument).await {
+                        Some(finding) => Some(finding),
+                        None => equal_rows_once(checked, select, &scope, aggregate, argument).await,
+                    },
                 },
                 ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
                 ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
@@ -185,6 +188,39 @@ async fn average_of_averages(
          rows themselves where every row is to count the same"
     );
     checked.has_rows(&sql).await.then(|| Finding::new(CheckKind::Average, message))
+}
+
+/// Finds `sum(goals)` of `SELECT home_goals AS goals ... UNION SELECT away_goals ...`, where one of the two has equal
+/// rows, of which UNION leaves one.
+async fn equal_rows_once(
+    checked: &Checked<'_>,
+    select: &Select,
+    scope: &Scope,
+    outer: &Function,
+    argument: &Expr,
+) -> Option<Finding> {
+    let (source, _, _) = column_of(scope, argument)?;
+    let query = query_of(checked.query, select, &source.name)?;
+    let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: SetQuantifier::None, left, right } =
+        query.body.as_ref()
+    else {
+        return None;
+    };
+    if query.limit_clause.is_some() || query.with.is_some() {
+        return None;
+    }
+    let with = checked.with_clause();
+    for side in [left, right] {
+        let sql = format!(
+            "{with}SELECT 1 AS found WHERE (SELECT count(*) FROM ({side}) AS every_row) > \
+             (SELECT count(*) FROM (SELECT DISTINCT * FROM ({side}) AS side) AS distinct_row)"
+        );
+        if checked.has_rows(&sql).await {
+            let message = format!("UNION leaves one of equal rows, before `{outer}` takes them; write UNION ALL");
+            return Some(Finding::new(CheckKind::Average, message));
+        }
+    }
+    None
 }
 
 /// Whether an expression divides one aggregate by another: a share of each group.

@@ -384,6 +384,21 @@ const CASES: &[(&str, &[&str])] = &[
     // Rows without a value are no part of a share of those with one.
     ("SELECT 100.0 * sum(CASE WHEN cost > 5 THEN 1 ELSE 0 END) / count(cost) AS pct FROM shop.repairs", &[]),
     ("SELECT count(cost) AS n FROM shop.repairs", &["nulls"]),
+    // Equal rows that UNION leaves out of a sum, and an average of averages of a query without a name.
+    ("SELECT sum(x) AS s FROM (SELECT amount AS x FROM shop.orders UNION SELECT pay FROM shop.staff)", &["average"]),
+    ("SELECT sum(x) AS s FROM (SELECT amount AS x FROM shop.orders UNION ALL SELECT pay FROM shop.staff)", &[]),
+    ("SELECT sum(x) AS s FROM (SELECT id, amount AS x FROM shop.orders UNION SELECT id, pay FROM shop.staff)", &[]),
+    ("SELECT count(*) AS n FROM (SELECT amount AS x FROM shop.orders UNION SELECT pay FROM shop.staff)", &[]),
+    ("SELECT avg(a) FROM (SELECT store_id, avg(pay) AS a FROM shop.staff GROUP BY store_id)", &["average"]),
+    // Bounds that no row is within.
+    ("SELECT count(*) AS n FROM shop.orders WHERE amount < 2 AND status = 'paid' AND amount > 6", &["condition"]),
+    ("SELECT count(*) AS n FROM shop.orders WHERE amount > 2 AND status = 'paid' AND amount < 6", &[]),
+    // A table that is joined twice by the same column.
+    (
+        "SELECT s.name, a.town, b.town AS other FROM shop.staff s JOIN shop.stores a ON a.id = s.store_id JOIN \
+         shop.stores b ON b.id = s.store_id",
+        &["join"],
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
