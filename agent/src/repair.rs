@@ -277,6 +277,19 @@ pub(crate) fn is_misread(sql: &str) -> bool {
     found.is_break()
 }
 
+/// Whether a query runs here and compares days with a number, `hired > 2016`, as if it were one of days.
+pub(crate) async fn is_misdated(session: &Session, at_hand: &TablesAtHand, sql: &str) -> bool {
+    let has_long_number = sql
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| matches!(word.len(), 4 | 8) && word.bytes().all(|byte| byte.is_ascii_digit()));
+    if !has_long_number {
+        return false;
+    }
+    let Some(parsed) = parse::parse_query(sql) else { return false };
+    let known = known_tables(session, at_hand, &parsed.statement).await;
+    types::compares_days_with_numbers(&parsed.statement, &known, session.database())
+}
+
 /// Whether a query takes an aggregate of an aggregate.
 pub(crate) fn nests_aggregates(sql: &str) -> bool {
     let Some(parsed) = parse::parse_query(sql) else { return false };

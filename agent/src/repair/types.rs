@@ -1,9 +1,11 @@
 //! Columns that are computed with, or compared, as another type than they have: sums and averages of texts, parts of
-//! dates that are kept as texts, texts beside numbers, truth values beside `1`, and texts that are added.
+//! dates that are kept as texts, texts beside numbers, truth values beside `1`, days beside the number of a year, and texts
+//! that are added.
 
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
+use chrono::NaiveDate;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, Statement, Value,
     VisitMut, VisitorMut,
@@ -37,6 +39,14 @@ const OF_TIMES: [&str; 14] = [
 pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &str, repairs: &mut Vec<Repair>) {
     let mut caster = TextCaster { scopes: Scopes::new(known, database), repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut caster);
+}
+
+/// Whether a statement compares days with the number of a year or of a day, as `hired > 2016`, which a column of days takes for
+/// a number of days.
+pub(super) fn compares_days_with_numbers(statement: &Statement, known: &KnownTables, database: &str) -> bool {
+    let mut repairs = Vec::new();
+    repair(&mut statement.clone(), known, database, &mut repairs);
+    repairs.iter().any(|one| one.why == OF_YEAR || one.why == OF_DAY)
 }
 
 struct TextCaster<'a> {
@@ -129,6 +139,10 @@ impl VisitorMut for TextCaster<'_> {
                 self.time_as_text(expr)
             }
             Expr::Between { expr, low, high, .. } => self.compare(expr, &mut [&mut **low, &mut **high]),
+            Expr::InList { expr, list, .. } if self.kind_of(expr).is_some_and(|kind| is_of_days(&kind)) => {
+                let mut constants: Vec<&mut Expr> = list.iter_mut().collect();
+                self.compare(expr, &mut constants);
+            }
             _ => {}
         }
         ControlFlow::Continue(())
@@ -187,6 +201,17 @@ impl TextCaster<'_> {
                     self.put(constant, value, "the column holds truth values");
                 }
             }
+        } else if is_of_days(&kind) {
+            if constants.iter().all(|constant| number_text(constant).is_some_and(is_year)) {
+                let text = format!("year({column})");
+                self.put(column, &text, OF_YEAR);
+            } else if constants.iter().all(|constant| number_text(constant).and_then(day_of_digits).is_some()) {
+                for constant in constants {
+                    if let Some(day) = number_text(constant).and_then(day_of_digits) {
+                        self.put(constant, &format!("'{day}'"), OF_DAY);
+                    }
+                }
+            }
         } else if kind.is_string() && constants.iter().all(|constant| is_number(constant)) {
             let name = column.to_string().to_lowercase();
             let mut words = name.split(|c: char| !c.is_alphanumeric());
@@ -233,8 +258,38 @@ impl TextCaster<'_> {
     }
 }
 
-/// Digits of a year.
+/// Digits of a year, and of a day with its year and month.
 const YEAR_DIGITS: usize = 4;
+const DAY_DIGITS: usize = 8;
+
+/// Why a column of times is compared by its year.
+const OF_YEAR: &str = "the column holds times, and the number is a year";
+/// Why a number is written as a day.
+const OF_DAY: &str = "the column holds times, and the number is a day";
+
+fn is_of_days(kind: &DataType) -> bool {
+    matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
+}
+
+/// Returns the digits of a number.
+fn number_text(expr: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expr else { return None };
+    match &value.value {
+        Value::Number(text, _) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a number is a year: 1000 to 2999.
+fn is_year(number: &str) -> bool {
+    number.len() == YEAR_DIGITS && number.starts_with(['1', '2']) && number.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// Returns the day that a number of eight digits is: 20240131.
+fn day_of_digits(number: &str) -> Option<NaiveDate> {
+    let is_whole = number.len() == DAY_DIGITS && number.starts_with(['1', '2']);
+    NaiveDate::parse_from_str(number, "%Y%m%d").ok().filter(|_| is_whole)
+}
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))

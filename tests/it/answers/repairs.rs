@@ -30,6 +30,14 @@ async fn years_and_months_are_all_of_their_days_and_words_are_texts() {
         ("created BETWEEN '2018-03' AND '2018-04'", "literal", 3),
         ("created BETWEEN '2018-03-10' AND '2018-03'", "literal", 1),
         ("contestant = Bob", "quotes", 1),
+        // A number is a year, or a day, and none of days since 1970.
+        ("created > 2017", "type", 3),
+        ("created < 2018", "type", 0),
+        ("created = 2018", "type", 3),
+        ("2018 <= created", "type", 3),
+        ("created BETWEEN 2016 AND 2018", "type", 3),
+        ("created IN (2016, 2017)", "type", 0),
+        ("created >= 20180401", "type", 1),
     ] {
         let result = fixture.result_of(VOTES, &votes(condition)).await.result;
         assert_eq!(result["rows"], json!([{ "n": n }]), "{condition}: {result}");
