@@ -163,9 +163,12 @@ fn conditions(
         | JoinOperator::Left(constraint)
         | JoinOperator::LeftOuter(constraint) = &mut join.join_operator
             && let Some(joined) = scope.source(&name)
-            && let Some(fault) = fault_of(constraint, &scope, &before, joined)
+            && let Some(fault) = fault_of(constraint, &scope, at_hand, &before, joined)
         {
-            let found = before.iter().filter_map(|known| scope.source(known)).find_map(|known| {
+            // The tables that the condition names come first.
+            let (named, others): (Vec<&String>, Vec<&String>) =
+                before.iter().partition(|known| is_compared(constraint, known));
+            let found = named.into_iter().chain(others).filter_map(|known| scope.source(known)).find_map(|known| {
                 related(at_hand, known.table.as_ref()?, joined.table.as_ref()?)
                     .map(|one| condition(one, known.table.as_ref(), &known.name, &joined.name))
             });
@@ -183,13 +186,23 @@ fn conditions(
     }
 }
 
-/// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, or
-/// compares two columns of one table and leaves the joined one out. A condition whose columns exist and that names the
-/// joined table stays, as does one about two other tables. An id that one side does not have is left to
-/// `ColumnFixer::join_by_key`.
+/// Whether the condition of a join compares a column of a table.
+fn is_compared(constraint: &JoinConstraint, table: &str) -> bool {
+    let JoinConstraint::On(Expr::BinaryOp { left, right, .. }) = constraint else { return false };
+    [left, right].into_iter().any(|side| match side.as_ref() {
+        Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|name| name.value.eq_ignore_ascii_case(table)),
+        _ => false,
+    })
+}
+
+/// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, compares
+/// two columns of one table and leaves the joined one out, or compares two that neither table has. A condition whose
+/// columns exist and that names the joined table stays, as does one about two other tables. An id that one side does not
+/// have is left to `ColumnFixer::join_by_key`.
 fn fault_of(
     constraint: &JoinConstraint,
     scope: &Scope,
+    at_hand: &TablesAtHand,
     before: &[String],
     joined: &ScopeSource,
 ) -> Option<&'static str> {
@@ -226,6 +239,15 @@ fn fault_of(
     }
     let is_same_name = column.value.eq_ignore_ascii_case(&again.value);
     let is_of_the_join = is_joined(one) || is_joined(other);
+    // `e.course_id = c.course_id`, where both call it `course_code`: by which of several would be a guess.
+    if is_of_the_join && lacks(one, column) && lacks(other, again) {
+        let sides = [one, other].map(|table| scope.source(&table.value).and_then(|source| source.table.as_ref()));
+        let is_only = matches!(sides, [Some(left), Some(right)]
+            if relationships_of(at_hand, left, right).len() == 1 && !same(left, right));
+        if is_only {
+            return Some("the condition names columns that neither side has");
+        }
+    }
     let is_id = column.value.to_lowercase().ends_with("id");
     fault(
         is_same_name && is_of_the_join && !is_id && is_missing,
