@@ -9,7 +9,7 @@ use sqlparser::ast::{BinaryOperator, Expr, Ident, Query, Select, Statement, Valu
 use super::counts::counted;
 use super::joins;
 use super::near::{Likeness, nearest, words};
-use super::scopes::{Scope, ScopeSource, Scopes, column_of};
+use super::scopes::{Scope, ScopeColumn, ScopeSource, Scopes, column_of};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
 
@@ -63,7 +63,9 @@ impl VisitorMut for ColumnFixer<'_> {
             NameLookup::Instead(replaced, kind, why) => Some((replaced, kind, why)),
             NameLookup::Missing(qualifier, column) => {
                 counted(&self.scopes, self.at_hand, qualifier.as_deref(), &column)
-                    .map(|(rows, why)| (rows, RepairKind::Column, why))
+                    .or_else(|| self.id_of_row(qualifier.as_deref(), &column))
+                    .or_else(|| only_meant(&self.scopes, qualifier.as_deref(), &column))
+                    .map(|(found, why)| (found, RepairKind::Column, why))
             }
             NameLookup::AsWritten => None,
         };
@@ -125,6 +127,19 @@ impl ColumnFixer<'_> {
     /// Returns the key that an id which its table does not have is, beside a column that refers to the table.
     fn key_beside(&self, id: &Expr, other: &Expr) -> Option<(Expr, String)> {
         let NameLookup::Missing(Some(table), column) = lookup(&self.scopes, id) else { return None };
+        // `f.dean = l.lecturer_id` of faculties with a `dean_id`.
+        let is_by_id = self
+            .scopes
+            .inner_to_outer()
+            .find_map(|scope| column_of(scope, other))
+            .is_some_and(|(_, name, _)| words(name).last().is_some_and(|last| last == "id"));
+        let source = self.scopes.inner_to_outer().find_map(|scope| scope.source(&table));
+        if is_by_id
+            && let Some((source, (own, _))) = source.and_then(|one| Some((one, one.column(&format!("{column}_id"))?)))
+        {
+            let why = format!("{} has no column `{column}`, and has `{own}`", shown(source));
+            return Some((column_expr(source, own, true), why));
+        }
         let lower = column.to_lowercase();
         let is_id = lower == "id" || lower.ends_with("_id") || column.ends_with("Id") || column.ends_with("ID");
         if is_id { self.key(&table, &column, other) } else { None }
@@ -151,6 +166,62 @@ impl ColumnFixer<'_> {
         let why = format!("{} has no column `{column}`; `{name}` refers to its `{key}`", shown(source));
         Some((column_expr(source, key, true), why))
     }
+}
+
+impl ColumnFixer<'_> {
+    /// Returns what tells apart the rows that an id names, where it is called otherwise: `student_id` of results that refer to
+    /// students by `matric_no`, and of students whose key that is. `None` where a table refers to them by two columns.
+    fn id_of_row(&self, qualifier: Option<&str>, column: &str) -> Option<(Expr, String)> {
+        let written = words(column);
+        let (last, of) = written.split_last()?;
+        if last != "id" || of.is_empty() {
+            return None;
+        }
+        let is_asked = |source: &&ScopeSource| qualifier.is_none_or(|name| source.name.eq_ignore_ascii_case(name));
+        // Without a name in front of it, it is of the query itself.
+        let scopes = self.scopes.inner_to_outer().filter(|scope| !scope.sources.is_empty());
+        let scopes = scopes.take(if qualifier.is_some() { usize::MAX } else { 1 });
+        for source in scopes.flat_map(|scope| &scope.sources).filter(is_asked) {
+            let Some(table) = &source.table else { continue };
+            let mut keys: Vec<&str> = Vec::new();
+            for one in self.at_hand.relationships.iter().filter(joins::sure) {
+                let ([from], [to]) = (one.from_columns.as_slice(), one.to_columns.as_slice()) else { continue };
+                if words(&one.to.table) != of {
+                    continue;
+                }
+                let key = if joins::same(&one.from, table) {
+                    from
+                } else if joins::same(&one.to, table) {
+                    to
+                } else {
+                    continue;
+                };
+                if !keys.iter().any(|known| known.eq_ignore_ascii_case(key)) {
+                    keys.push(key);
+                }
+            }
+            match keys.as_slice() {
+                [] => {}
+                [key] => {
+                    let why = format!("{} has no column `{column}`; its `{key}` is that", shown(source));
+                    return Some((column_expr(source, key, true), why));
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Returns the column that a name means of the only table that has one of its kind: its title for a `name`, its only time for
+/// a `date`.
+fn only_meant(scopes: &Scopes<'_>, qualifier: Option<&str>, name: &str) -> Option<(Expr, String)> {
+    // One with a table in front of it was looked for there.
+    let scope = scopes.inner_to_outer().find(|scope| qualifier.is_none() && !scope.sources.is_empty())?;
+    let mut meant = scope.sources.iter().filter_map(|source| Some((source, meant_column(source, name)?)));
+    let (source, found) = meant.next()?;
+    let why = format!("there is no column `{name}`; {} has `{found}`", shown(source));
+    meant.next().is_none().then(|| (column_expr(source, &found, scope.sources.len() > 1), why))
 }
 
 /// What a name of a column finds.
@@ -279,6 +350,11 @@ fn qualified(scopes: &Scopes<'_>, qualifier: &Ident, column: &Ident) -> NameLook
     {
         return NameLookup::Instead(column_expr(source, found, true), RepairKind::Column, missing);
     }
+    if let Some((_, source)) = owner
+        && let Some(found) = meant_column(source, name)
+    {
+        return NameLookup::Instead(column_expr(source, &found, true), RepairKind::Column, missing);
+    }
     let near = scopes.inner_to_outer().find_map(|scope| near_in_scope(scope, name));
     match near.filter(|(_, _, likeness)| *likeness <= Likeness::Words) {
         Some((found, source, _)) => {
@@ -297,11 +373,50 @@ fn near_in_scope<'s>(scope: &'s Scope, name: &str) -> Option<(String, &'s ScopeS
     (!is_key_of_other(source, name, found)).then(|| (found.to_owned(), source, likeness))
 }
 
+/// Words by which a row is called, and words of a time.
+const NAMES: [&str; 2] = ["name", "title"];
+const TIMES: [&str; 6] = ["date", "time", "datetime", "timestamp", "day", "at"];
+
+/// Returns the column of a table that a name means by what it holds: the `title` for a `name` where no column is one, the
+/// `name` for a `title`, and the only time for a `date`, or for a `hire_date` where that is called `hired`.
+fn meant_column(source: &ScopeSource, name: &str) -> Option<String> {
+    const KEPT_BY_PROGRAMS: [&str; 4] = ["updated", "modified", "loaded", "changed"];
+    const PARTS: [&str; 3] = ["year", "month", "day"];
+    let columns = source.columns.as_ref()?;
+    let written = words(name);
+    let (last, others) = written.split_last()?;
+    let has_word = |word: &str| columns.iter().any(|(known, _)| words(known).iter().any(|own| own == word));
+    if let Some(at) = NAMES.iter().position(|one| one == last).filter(|_| others.is_empty()) {
+        let other = NAMES.get(1 - at).filter(|_| !has_word(last))?;
+        let is_it = |(known, kind): &&ScopeColumn| {
+            known.eq_ignore_ascii_case(other) && kind.as_ref().is_none_or(DataType::is_string)
+        };
+        return columns.iter().find(is_it).map(|(known, _)| known.clone());
+    }
+    let is_part = |(known, kind): &ScopeColumn| {
+        let is_time = kind.as_ref().is_some_and(DataType::is_temporal);
+        !is_time && words(known).iter().any(|own| own == last || PARTS.contains(&own.as_str()))
+    };
+    if !TIMES.contains(&last.as_str()) || columns.iter().any(is_part) {
+        return None;
+    }
+    let is_of_days = |(_, kind): &&ScopeColumn| matches!(kind, Some(DataType::Date32 | DataType::Timestamp(_, _)));
+    let mut times = columns.iter().filter(is_of_days);
+    let (found, _) = times.next().filter(|_| times.next().is_none())?;
+    let own = words(found);
+    let table = source.table.as_ref().map(|table| words(&table.table)).unwrap_or_default();
+    // `hire` is of `hired`, `exam` of exam results, and `birth` of neither.
+    let is_of_it = |word: &String| {
+        let begins = |known: &String| known.starts_with(word.as_str());
+        table.contains(word) || (word.chars().count() > 3 && own.iter().any(begins)) || own.contains(word)
+    };
+    let is_kept = own.iter().any(|word| KEPT_BY_PROGRAMS.contains(&word.as_str()));
+    (others.iter().all(is_of_it) && !is_kept).then(|| found.clone())
+}
+
 /// Returns the column of a table that a name says with the table's own: `customer_id` of customers is their `id`,
 /// `product_name` of products their `title`, and `order_date` of orders the one time of theirs that begins so.
 fn own_column(source: &ScopeSource, name: &str) -> Option<String> {
-    const NAMES: [&str; 2] = ["name", "title"];
-    const TIMES: [&str; 6] = ["date", "time", "datetime", "timestamp", "day", "at"];
     let table = words(&source.table.as_ref()?.table);
     let written = words(name);
     let rest = written.strip_prefix(table.as_slice())?;
@@ -320,11 +435,28 @@ fn own_column(source: &ScopeSource, name: &str) -> Option<String> {
     found.map(|(known, _)| known.clone())
 }
 
-/// Whether a name is the key of another table: `customer_id` is not the `id` of items.
+/// Whether a name is the key of another table: `customer_id` is not the `id` of items, nor the `id` of courses their
+/// `lecturer_id`.
 fn is_key_of_other(source: &ScopeSource, name: &str, found: &str) -> bool {
     let written = words(name);
+    if written == ["id"] && is_id_of_other(source, found) {
+        return true;
+    }
     let is_key = words(found) == ["id"] && written.len() > 1 && written.last().is_some_and(|last| last == "id");
     is_key && source.table.as_ref().is_none_or(|table| !written.starts_with(&words(&table.table)))
+}
+
+/// Whether an id is called as something else than its table, and is not the table's first column: `lecturer_id` of courses.
+fn is_id_of_other(source: &ScopeSource, found: &str) -> bool {
+    const SHARED: usize = 3;
+    let Some(table) = &source.table else { return false };
+    let is_first = source.columns.iter().flatten().next().is_some_and(|(first, _)| first.eq_ignore_ascii_case(found));
+    let (own, of) = (words(&table.table), words(found));
+    let begins_alike = |one: &str, other: &str| {
+        one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count() >= SHARED
+    };
+    let is_own = of.iter().any(|word| own.iter().any(|known| known == word || begins_alike(known, word)));
+    of.len() > 1 && !is_first && !is_own
 }
 
 fn near_in_source<'s>(source: &'s ScopeSource, name: &str) -> Option<(&'s str, Likeness)> {

@@ -449,6 +449,68 @@ async fn keys_are_of_the_table_that_they_name() {
     .await;
 }
 
+/// Keys, names and times that are called otherwise than a model expects.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_are_found_by_what_they_are() {
+    let fixture = AnswersFixture::new().await;
+    for statement in [
+        "CREATE SCHEMA campus",
+        "CREATE TABLE campus.lecturers (lecturer_id BIGINT PRIMARY KEY, full_name VARCHAR, hired DATE, born DATE)",
+        "CREATE TABLE campus.faculties (fac_id BIGINT PRIMARY KEY, title VARCHAR, dean_id BIGINT)",
+        "CREATE TABLE campus.students (matric_no BIGINT PRIMARY KEY, full_name VARCHAR)",
+        "CREATE TABLE campus.courses (course_code VARCHAR PRIMARY KEY, title VARCHAR, lecturer_id BIGINT REFERENCES \
+         campus.lecturers (lecturer_id))",
+        "CREATE TABLE campus.exam_results (matric_no BIGINT REFERENCES campus.students (matric_no), course_code VARCHAR \
+         REFERENCES campus.courses (course_code), mark BIGINT, sat_on TIMESTAMP)",
+        "INSERT INTO campus.lecturers VALUES (1, 'Ines', DATE '2009-09-01', DATE '1970-01-01'), \
+         (2, 'Karl', DATE '2015-02-15', DATE '1980-01-01')",
+        "INSERT INTO campus.faculties VALUES (1, 'Science', 1), (2, 'Law', 2)",
+        "INSERT INTO campus.students VALUES (900, 'Ana'), (901, 'Bo')",
+        "INSERT INTO campus.courses VALUES ('P1', 'Optics', 2), ('L1', 'Contracts', 1)",
+        "INSERT INTO campus.exam_results VALUES (900, 'P1', 71, TIMESTAMP '2023-06-12 09:00:00'), \
+         (900, 'L1', 55, TIMESTAMP '2023-12-04 14:00:00'), (901, 'P1', 38, TIMESTAMP '2024-06-12 09:00:00')",
+    ] {
+        fixture.execute(statement).await;
+    }
+    fixture.engine.catalog().search().index_idle().await.unwrap();
+    check_rows(
+        &fixture,
+        "Students, lecturers, courses, faculties and exam results of the campus?",
+        &[
+            // Neither table has what the join compares.
+            (
+                "SELECT s.full_name AS n FROM campus.students s JOIN campus.exam_results e ON s.student_id = e.student_id \
+                 JOIN campus.courses c ON e.course_id = c.course_id WHERE c.name = 'Contracts'",
+                json!([{"n": "Ana"}]),
+            ),
+            ("SELECT count(DISTINCT student_id) AS n FROM campus.exam_results", json!([{"n": 2}])),
+            (
+                "SELECT title, (SELECT count(*) FROM campus.exam_results r WHERE r.course_id = c.id) AS n \
+                 FROM campus.courses c ORDER BY n DESC LIMIT 1",
+                json!([{"title": "Optics", "n": 2}]),
+            ),
+            (
+                "SELECT l.full_name AS n FROM campus.faculties f JOIN campus.lecturers l ON f.dean = l.lecturer_id \
+                 WHERE f.name = 'Law'",
+                json!([{"n": "Karl"}]),
+            ),
+            ("SELECT count(*) AS n FROM campus.exam_results WHERE year(exam_date) = 2023", json!([{"n": 2}])),
+            ("SELECT count(*) AS n FROM campus.exam_results WHERE year(date) = 2024", json!([{"n": 1}])),
+            ("SELECT name AS n FROM campus.faculties WHERE fac_id = 2", json!([{"n": "Law"}])),
+        ],
+    )
+    .await;
+    // Of two days nobody knows which is meant, and a birth is no exam.
+    for sql in [
+        "SELECT max(date) AS d FROM campus.lecturers",
+        "SELECT max(birth_date) AS d FROM campus.exam_results",
+        "SELECT max(id) AS i FROM campus.courses",
+    ] {
+        let result = fixture.result_of("Lecturers, courses and exam results of the campus?", sql).await.result;
+        assert!(result["error"].is_object(), "{sql}: {result}");
+    }
+}
+
 /// Tables of two databases whose rows do not belong together.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_over_databases_that_finds_nothing_is_tried_within_one() {
