@@ -1,18 +1,17 @@
 //! Joins that repeat rows of what is summed: where a row of a table comes up more than once within a group, its values
 //! are counted as often.
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Query, Select,
-    SelectItem, SetExpr, TableFactor, Visit, Visitor, WindowType,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Query, Select, SelectItem, SetExpr, TableFactor, WindowType,
 };
 
 use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, ScopeSource, column_of, folded_words};
-use crate::sql_text::{quote_identifier, quoted_table};
+use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
 
 /// The most columns by which the rows of a table are told apart.
 const MAX_COLUMNS: usize = 40;
@@ -42,27 +41,53 @@ const OF_COUNTS: [&str; 9] = ["num", "number", "no", "of", "n", "count", "cnt", 
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
     let mut findings = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (aggregate, column) in summed(select) {
-        let Some((source, name, _)) = column_of(&scope, &column) else { continue };
-        let found = match scope.sources.len() {
-            1 => repeated_within(checked, select, source, name).await,
-            _ => {
-                // `count(c.id)` counts the rows of the join where it is asked for each customer.
-                let is_count = aggregate.to_lowercase().starts_with("count");
-                if is_count && is_one_of_group(checked, select, &scope, source).await
-                    || !seen.insert(source.name.clone())
-                {
-                    continue;
-                }
-                repeated(checked, select, &scope, source, Vec::new()).await
+    let mut seen: BTreeMap<String, Option<RepeatedRows>> = BTreeMap::new();
+    let mut said = BTreeSet::new();
+    for (aggregate, columns) in summed(select) {
+        let columns = columns.iter().filter_map(|column| column_of(&scope, column));
+        let columns: Vec<(&ScopeSource, &str)> = columns.map(|(source, name, _)| (source, name)).collect();
+        if scope.sources.len() == 1 {
+            for (source, name) in columns {
+                let found = repeated_within(checked, select, source, name).await;
+                findings.extend(found.map(|found| finding(&found, &aggregate)));
             }
-        };
-        findings.extend(found.map(|found| finding(&found, &aggregate)));
+            continue;
+        }
+        // A quantity times a price counts once for each row of the quantity, however often the price comes up.
+        let mut first = None;
+        for (source, _) in columns {
+            // `count(c.id)` counts the rows of the join where it is asked for each customer.
+            let is_count = aggregate.to_lowercase().starts_with("count");
+            if is_count && is_one_of_group(checked, select, &scope, source).await {
+                first = None;
+                break;
+            }
+            let found = match seen.get(&source.name) {
+                Some(found) => found.clone(),
+                None => {
+                    let found = repeated(checked, select, &scope, source, Vec::new()).await;
+                    seen.insert(source.name.clone(), found.clone());
+                    found
+                }
+            };
+            let Some(found) = found else {
+                first = None;
+                break;
+            };
+            if first.is_none() {
+                first = Some((source.name.clone(), finding(&found, &aggregate)));
+            }
+        }
+        if let Some((name, found)) = first
+            && said.insert(name)
+        {
+            findings.push(found);
+        }
     }
     if scope.sources.len() > 1 {
         for (count, source) in counted_by_name(select, &scope) {
-            if seen.insert(source.name.clone())
+            if !seen.contains_key(&source.name)
+                && said.insert(source.name.clone())
                 && let Some(found) = repeated(checked, select, &scope, source, Vec::new()).await
             {
                 findings.push(finding(&found, &count));
@@ -73,6 +98,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
 }
 
 /// A table whose rows a join repeats.
+#[derive(Debug, Clone)]
 pub(super) struct RepeatedRows {
     pub(super) table: String,
     /// The other tables of the join.
@@ -273,45 +299,66 @@ async fn is_one_of_group(checked: &Checked<'_>, select: &Select, scope: &Scope, 
     !checked.has_rows(&several).await
 }
 
-/// Returns the sums, averages and counts of a SELECT, each with a column that it is of, outside of subqueries.
-fn summed(select: &Select) -> Vec<(String, Expr)> {
-    struct SumFinder {
-        queries: usize,
-        inside: Vec<Option<String>>,
-        found: Vec<(String, Expr)>,
+/// Returns the sums, averages and counts of a SELECT, outside of subqueries, each with the columns of one of the parts that it
+/// adds up: `sum(l.quantity * p.price - l.discount)` has two.
+fn summed(select: &Select) -> Vec<(String, Vec<Expr>)> {
+    let mut found = Vec::new();
+    let mut look_at = |expr: &Expr| {
+        let Expr::Function(function) = expr else { return };
+        let FunctionArguments::List(list) = &function.args else { return };
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_slice() else { return };
+        let mut is_of_sums = false;
+        visit_own_exprs(argument, |part| is_of_sums |= matches!(part, Expr::Function(inner) if is_sum(inner)));
+        if is_sum(function) && !is_of_sums {
+            let columns = parts_of_sum(argument).into_iter().map(weighed_columns).filter(|columns| !columns.is_empty());
+            found.extend(columns.map(|columns| (function.to_string(), columns)));
+        }
+    };
+    visit_own_exprs(&select.projection, &mut look_at);
+    visit_own_exprs(&select.having, &mut look_at);
+    found
+}
+
+/// Returns what an expression adds up.
+fn parts_of_sum(expr: &Expr) -> Vec<&Expr> {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } => {
+            let mut parts = parts_of_sum(left);
+            parts.extend(parts_of_sum(right));
+            parts
+        }
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => parts_of_sum(inner),
+        other => vec![other],
     }
-    impl Visitor for SumFinder {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries += 1;
-            ControlFlow::Continue(())
+}
+
+/// Returns the columns of which an expression has its value: of a CASE those of its results, where they have any.
+fn weighed_columns(expr: &Expr) -> Vec<Expr> {
+    match expr {
+        Expr::Case { conditions, else_result, .. } => {
+            let results = conditions.iter().map(|when| &when.result).chain(else_result.as_deref());
+            let found: Vec<Expr> = results.flat_map(columns_within).collect();
+            if found.is_empty() { columns_within(expr) } else { found }
         }
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries -= 1;
-            ControlFlow::Continue(())
+        Expr::BinaryOp { left, right, .. } => {
+            let mut found = weighed_columns(left);
+            found.extend(weighed_columns(right));
+            found
         }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            let outer = self.inside.last().cloned().flatten();
-            let own = match expr {
-                Expr::Function(function) if is_sum(function) => Some(function.to_string()),
-                _ => outer,
-            };
-            if let (Some(aggregate), Expr::Identifier(_) | Expr::CompoundIdentifier(_), 0) = (&own, expr, self.queries)
-            {
-                self.found.push((aggregate.clone(), expr.clone()));
-            }
-            self.inside.push(own);
-            ControlFlow::Continue(())
-        }
-        fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
-            self.inside.pop();
-            ControlFlow::Continue(())
-        }
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => weighed_columns(inner),
+        other => columns_within(other),
     }
-    let mut finder = SumFinder { queries: 0, inside: Vec::new(), found: Vec::new() };
-    let _: ControlFlow<()> = Visit::visit(&select.projection, &mut finder);
-    let _: ControlFlow<()> = Visit::visit(&select.having, &mut finder);
-    finder.found
+}
+
+/// Returns the names within an expression that may be columns.
+fn columns_within(expr: &Expr) -> Vec<Expr> {
+    let mut found = Vec::new();
+    visit_own_exprs(expr, |part| {
+        if matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            found.push(part.clone());
+        }
+    });
+    found
 }
 
 /// Whether a call sums, averages or counts all values, and not the distinct ones.

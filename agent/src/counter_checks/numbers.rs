@@ -26,7 +26,7 @@ pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
         _ => &[],
     };
     for expr in selected.chain(&select.having).chain(ordered.iter().map(|part| &part.expr)) {
-        if let Some(division) = division(expr, &scope) {
+        if let Some(division) = division(checked, expr, &scope) {
             let message =
                 format!("`{division}` divides whole numbers, and drops the fraction; write `1.0 *` before it");
             findings.push(Finding::new(CheckKind::Division, message));
@@ -36,20 +36,22 @@ pub(super) fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
 }
 
 /// Returns the first division of whole numbers within an expression.
-fn division<'e>(expr: &'e Expr, scope: &Scope) -> Option<&'e Expr> {
+fn division<'e>(checked: &Checked<'_>, expr: &'e Expr, scope: &Scope) -> Option<&'e Expr> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::Divide, right }
-            if is_whole(left, scope) && is_whole(right, scope) =>
+            if is_whole(checked, left, scope) && is_whole(checked, right, scope) =>
         {
             Some(expr)
         }
-        Expr::BinaryOp { left, right, .. } => division(left, scope).or_else(|| division(right, scope)),
+        Expr::BinaryOp { left, right, .. } => {
+            division(checked, left, scope).or_else(|| division(checked, right, scope))
+        }
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => {
-            division(inner, scope)
+            division(checked, inner, scope)
         }
         Expr::Function(function) => match &function.args {
             FunctionArguments::List(list) => list.args.iter().find_map(|argument| match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => division(argument, scope),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => division(checked, argument, scope),
                 _ => None,
             }),
             _ => None,
@@ -58,21 +60,23 @@ fn division<'e>(expr: &'e Expr, scope: &Scope) -> Option<&'e Expr> {
             .iter()
             .map(|when| &when.result)
             .chain(else_result.as_deref())
-            .find_map(|result| division(result, scope)),
+            .find_map(|result| division(checked, result, scope)),
         _ => None,
     }
 }
 
 /// Whether an expression is known to be a whole number.
-fn is_whole(expr: &Expr, scope: &Scope) -> bool {
+fn is_whole(checked: &Checked<'_>, expr: &Expr, scope: &Scope) -> bool {
     match expr {
         Expr::Value(value) => matches!(&value.value, Value::Number(text, _) if !text.contains(['.', 'e', 'E'])),
-        Expr::Nested(inner) => is_whole(inner, scope),
-        // What a subquery counts.
+        Expr::Nested(inner) => is_whole(checked, inner, scope),
+        // What a subquery counts or sums.
         Expr::Subquery(query) => match query.body.as_ref() {
             SetExpr::Select(select) => match select.projection.as_slice() {
                 [SelectItem::UnnamedExpr(of) | SelectItem::ExprWithAlias { expr: of, .. }] => {
-                    is_whole(of, &Scope::default())
+                    let mut scopes = checked.scopes();
+                    scopes.enter_query(query);
+                    is_whole(checked, of, &scopes.stack.pop().unwrap_or_default())
                 }
                 _ => false,
             },
@@ -80,7 +84,7 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
         },
         Expr::BinaryOp { left, op, right } => {
             use BinaryOperator::{Minus, Multiply, Plus};
-            matches!(op, Minus | Multiply | Plus) && is_whole(left, scope) && is_whole(right, scope)
+            matches!(op, Minus | Multiply | Plus) && is_whole(checked, left, scope) && is_whole(checked, right, scope)
         }
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
@@ -90,7 +94,7 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
                 (
                     "sum" | "min" | "max" | "coalesce" | "nullif",
                     [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), ..],
-                ) => is_whole_choice(first) || is_whole(first, scope),
+                ) => is_whole_choice(checked, first) || is_whole(checked, first, scope),
                 (
                     "if" | "iif",
                     [
@@ -98,7 +102,7 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(one)),
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(other)),
                     ],
-                ) => is_whole(one, scope) && is_whole(other, scope),
+                ) => is_whole(checked, one, scope) && is_whole(checked, other, scope),
                 ("count_if" | "countif", _) => true,
                 _ => false,
             }
@@ -112,8 +116,8 @@ fn is_whole(expr: &Expr, scope: &Scope) -> bool {
 }
 
 /// Whether an expression is a CASE of whole numbers: `sum(CASE WHEN ... THEN 1 ELSE 0 END)`.
-fn is_whole_choice(expr: &Expr) -> bool {
+fn is_whole_choice(checked: &Checked<'_>, expr: &Expr) -> bool {
     let Expr::Case { conditions, else_result, .. } = expr else { return false };
-    let whole = |expr: &Expr| is_whole(expr, &Scope::default());
+    let whole = |expr: &Expr| is_whole(checked, expr, &Scope::default());
     conditions.iter().all(|when| whole(&when.result)) && else_result.as_deref().is_none_or(whole)
 }

@@ -390,6 +390,22 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT sum(x) AS s FROM (SELECT id, amount AS x FROM shop.orders UNION SELECT id, pay FROM shop.staff)", &[]),
     ("SELECT count(*) AS n FROM (SELECT amount AS x FROM shop.orders UNION SELECT pay FROM shop.staff)", &[]),
     ("SELECT avg(a) FROM (SELECT store_id, avg(pay) AS a FROM shop.staff GROUP BY store_id)", &["average"]),
+    // A price that comes up for each quantity, of which only the price is repeated, and what is added to it.
+    ("SELECT sum(l.price * o.amount) AS s FROM shop.lines l JOIN shop.orders o ON o.id = l.order_id", &[]),
+    ("SELECT sum(l.price + o.amount) AS s FROM shop.lines l JOIN shop.orders o ON o.id = l.order_id", &["fan_out"]),
+    (
+        "SELECT sum(CASE WHEN o.status = 'paid' THEN l.price ELSE 0 END) AS s FROM shop.lines l JOIN shop.orders o \
+         ON o.id = l.order_id",
+        &[],
+    ),
+    (
+        "SELECT sum(CASE WHEN l.price > 1 THEN o.amount ELSE 0 END) AS s FROM shop.lines l JOIN shop.orders o \
+         ON o.id = l.order_id",
+        &["fan_out"],
+    ),
+    // Whole numbers that a subquery sums.
+    ("SELECT sum(amount) * 100 / (SELECT sum(credit) FROM shop.customers) AS s FROM shop.orders", &["division"]),
+    ("SELECT sum(amount) * 100.0 / (SELECT sum(credit) FROM shop.customers) AS s FROM shop.orders", &[]),
     // Bounds that no row is within.
     ("SELECT count(*) AS n FROM shop.orders WHERE amount < 2 AND status = 'paid' AND amount > 6", &["condition"]),
     ("SELECT count(*) AS n FROM shop.orders WHERE amount > 2 AND status = 'paid' AND amount < 6", &[]),
