@@ -126,20 +126,29 @@ impl ColumnFixer<'_> {
 
     /// Returns the key that an id which its table does not have is, beside a column that refers to the table.
     fn key_beside(&self, id: &Expr, other: &Expr) -> Option<(Expr, String)> {
-        let NameLookup::Missing(Some(table), column) = lookup(&self.scopes, id) else { return None };
-        // `f.dean = l.lecturer_id` of faculties with a `dean_id`.
+        let NameLookup::Missing(table, column) = lookup(&self.scopes, id) else { return None };
+        // `f.dean = l.lecturer_id` of faculties with a `dean_id`, and `dean = 'Ines'`, of which the literals make the row's id.
         let is_by_id = self
             .scopes
             .inner_to_outer()
             .find_map(|scope| column_of(scope, other))
             .is_some_and(|(_, name, _)| words(name).last().is_some_and(|last| last == "id"));
-        let source = self.scopes.inner_to_outer().find_map(|scope| scope.source(&table));
-        if is_by_id
-            && let Some((source, (own, _))) = source.and_then(|one| Some((one, one.column(&format!("{column}_id"))?)))
+        let key = format!("{column}_id");
+        let source = match &table {
+            Some(table) => self.scopes.inner_to_outer().find_map(|scope| scope.source(table)),
+            None => self
+                .scopes
+                .inner_to_outer()
+                .flat_map(|scope| &scope.sources)
+                .find(|source| source.column(&key).is_some()),
+        };
+        if (is_by_id || is_text(other))
+            && let Some((source, (own, _))) = source.and_then(|one| Some((one, one.column(&key)?)))
         {
             let why = format!("{} has no column `{column}`, and has `{own}`", shown(source));
             return Some((column_expr(source, own, true), why));
         }
+        let table = table?;
         let lower = column.to_lowercase();
         let is_id = lower == "id" || lower.ends_with("_id") || column.ends_with("Id") || column.ends_with("ID");
         if is_id { self.key(&table, &column, other) } else { None }
@@ -471,6 +480,10 @@ pub(super) fn column_expr(source: &ScopeSource, column: &str, is_qualified: bool
         true => Expr::CompoundIdentifier(vec![identifier(&source.name), identifier(spelled)]),
         false => Expr::Identifier(identifier(spelled)),
     }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn is_among(names: &[String], name: &str) -> bool {

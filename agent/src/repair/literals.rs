@@ -206,7 +206,9 @@ impl VisitorMut for LiteralWriter<'_> {
             Expr::BinaryOp { left, op, right } if is_comparison(op) => {
                 let (column, literal) = if text_of(right).is_some() { (&*left, &**right) } else { (&*right, &**left) };
                 let Some(literal) = text_of(literal) else { return ControlFlow::Continue(()) };
-                let Some((key, is_time)) = self.column(column) else { return ControlFlow::Continue(()) };
+                let Some((key, is_time)) = self.column(column).or_else(|| self.number_column(column, &literal)) else {
+                    return ControlFlow::Continue(());
+                };
                 let (op, column) = (op.clone(), column.clone());
                 if !is_time && !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
                     return ControlFlow::Continue(());
@@ -307,6 +309,14 @@ impl LiteralWriter<'_> {
             _ => return None,
         };
         Some(((source.table.clone()?, name.to_owned()), is_time))
+    }
+
+    /// Returns the column of whole numbers that an expression is, where a text which is no number is compared with it: what the
+    /// numbers refer to may be called so.
+    fn number_column(&self, expr: &Expr, literal: &str) -> Option<(ColumnKey, bool)> {
+        let (source, name, data_type) = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr))?;
+        let is_unfit = literal.trim().parse::<f64>().is_err() && data_type.is_some_and(DataType::is_integer);
+        is_unfit.then_some(((source.table.clone()?, name.to_owned()), false))
     }
 
     /// Returns what stands for the comparison of a time with a day, which only its midnight is equal to.

@@ -497,6 +497,9 @@ async fn columns_are_found_by_what_they_are() {
             ("SELECT count(*) AS n FROM campus.exam_results WHERE year(exam_date) = 2023", json!([{"n": 2}])),
             ("SELECT count(*) AS n FROM campus.exam_results WHERE year(date) = 2024", json!([{"n": 1}])),
             ("SELECT name AS n FROM campus.faculties WHERE fac_id = 2", json!([{"n": "Law"}])),
+            // The name of what a number refers to.
+            ("SELECT title FROM campus.courses WHERE lecturer_id = 'Karl'", json!([{"title": "Optics"}])),
+            ("SELECT title FROM campus.courses WHERE lecturer = 'ines'", json!([{"title": "Contracts"}])),
         ],
     )
     .await;

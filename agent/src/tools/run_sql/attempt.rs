@@ -203,7 +203,7 @@ async fn in_one_database(
     only
 }
 
-/// Runs the query with its texts spelled as their columns do, where any of them is not.
+/// Runs a query that failed with its texts spelled as their columns do, or compared with what has them.
 async fn spelled(
     session: &Session,
     context: &ToolContext,
@@ -212,8 +212,14 @@ async fn spelled(
     max_rows: usize,
 ) -> Option<Attempt> {
     let written = repaired.map_or(sql, |repaired| repaired.sql.as_str());
-    let spelled = ComparedTexts::read(session, &context.at_hand, written).await?.spelled(session)?;
-    run_changed(session, context, repaired, spelled, max_rows).await
+    let texts = ComparedTexts::read(session, &context.at_hand, written).await?;
+    if let Some(spelled) = texts.spelled(session)
+        && let Some(found) = run_changed(session, context, repaired, spelled, max_rows).await
+    {
+        return Some(found);
+    }
+    let moved = texts.moved(session, &context.at_hand).await?;
+    run_changed(session, context, repaired, moved, max_rows).await
 }
 
 /// Runs a query that was changed after what was repaired before.
