@@ -22,6 +22,10 @@ const MONTHS: [&[&str]; 12] = [
 ];
 /// Words between the parts of a date: `29 de febrero de 2024`, `the fifth of November`.
 const LINKS: [&str; 5] = ["of", "de", "del", "di", "den"];
+/// Words between two days of one month, and those that may stand behind them: `vom 2. bis zum 5. Juni`.
+const RANGES: [&str; 15] =
+    ["to", "and", "until", "till", "through", "bis", "und", "au", "et", "al", "y", "ao", "e", "tot", "en"];
+const ARTICLES: [&str; 6] = ["the", "zum", "den", "le", "el", "o"];
 /// Days of a month in words, from the eleventh on.
 const LATER_ORDINALS: [&str; 21] = [
     "eleventh",
@@ -87,13 +91,33 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
         let is_link =
             |index: usize| words.get(index).is_some_and(|(_, word)| LINKS.contains(&word.to_lowercase().as_str()));
         // What stands before the month may end no sentence: `in 2013. March 2014`, but `5. November`.
-        let before = match index.checked_sub(1) {
-            Some(previous) if is_link(previous) => number(previous.checked_sub(1)),
-            previous => number(previous),
+        let previous = match index.checked_sub(1) {
+            Some(previous) if is_link(previous) => previous.checked_sub(1),
+            previous => previous,
         };
+        // `2–5 June`, and `2 to 5 June`.
+        let hyphened = previous.and_then(|at| words.get(at)).and_then(|(start, word)| hyphened_days(*start, word));
+        let before = hyphened.map(|(_, last)| last).or_else(|| number(previous));
         let before = before.filter(|(_, _, day)| (1..=31).contains(day));
+        let first = match (hyphened, before) {
+            (Some((first, _)), _) => Some(first),
+            (None, Some((_, _, last))) => previous.and_then(|at| first_of_range(&words, at, last)),
+            (None, None) => None,
+        };
         let after = if is_link(index + 1) { index + 2 } else { index + 1 };
         let (next, later) = (number(Some(after)), number(Some(after + 1)));
+        // `June 2–5`, and `June 2 to 5`.
+        if let Some((first, last)) = words.get(after).and_then(|(start, word)| hyphened_days(*start, word)) {
+            let year = later.filter(|(_, _, year)| YEARS.contains(year)).map(|(_, _, year)| year);
+            for (begin, (_, end, day)) in [(*start, first), (last.0, last)] {
+                let of_year = year.and_then(|year| of_day(year, month, day));
+                push(begin, end, of_year.unwrap_or(TextTokenKind::YearDay { month, day }));
+            }
+            continue;
+        }
+        if let Some((begin, end, last)) = last_of_range(&words, after) {
+            push(begin, end, TextTokenKind::YearDay { month, day: last });
+        }
         // `March 9, 2014`.
         if let (Some((_, _, day)), Some((_, end, year))) = (next, later)
             && YEARS.contains(&year)
@@ -107,6 +131,11 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
                 if let Some(kind) = of_day(year, month, day) {
                     push(begin, end, kind);
                 }
+                if let Some((begin, end, day)) = first
+                    && let Some(kind) = of_day(year, month, day)
+                {
+                    push(begin, end, kind);
+                }
             }
             // `April 1937` is any day of it.
             (_, Some((_, end, year))) if YEARS.contains(&year) => {
@@ -116,11 +145,43 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
             (_, Some((_, end, day))) if (1..=31).contains(&day) && !is_link(index + 1) => {
                 push(*start, end, TextTokenKind::YearDay { month, day });
             }
-            (Some((begin, _, day)), _) => push(begin, word_end, TextTokenKind::YearDay { month, day }),
+            (Some((begin, _, day)), _) => {
+                push(begin, word_end, TextTokenKind::YearDay { month, day });
+                if let Some((begin, end, day)) = first {
+                    push(begin, end, TextTokenKind::YearDay { month, day });
+                }
+            }
             _ => {}
         }
     }
     found
+}
+
+/// Returns the two days that a word is: `2–5`.
+fn hyphened_days(start: usize, word: &str) -> Option<(DatePart, DatePart)> {
+    let (first, last) = word.split_once(['-', '–'])?;
+    let (first, last) = (date_part(start, first)?, date_part(start + (word.len() - last.len()), last)?);
+    (first.2 >= 1 && first.2 < last.2 && last.2 <= 31).then_some((first, last))
+}
+
+/// Returns the first day of `from 2 to 5 June`, whose last one is the word at a place.
+fn first_of_range(words: &[(usize, &str)], at: usize, last: u32) -> Option<DatePart> {
+    let lower = |at: usize| words.get(at).map(|(_, word)| word.to_lowercase()).unwrap_or_default();
+    let mut link = at.checked_sub(1)?;
+    if ARTICLES.contains(&lower(link).as_str()) {
+        link = link.checked_sub(1)?;
+    }
+    let (start, word) = words.get(link.checked_sub(1)?).filter(|_| RANGES.contains(&lower(link).as_str()))?;
+    date_part(*start, word).filter(|(_, _, first)| (1..last).contains(first))
+}
+
+/// Returns the last day of `June 2 to 5`, whose first one is the word at a place. A noun behind it is what is counted.
+fn last_of_range(words: &[(usize, &str)], at: usize) -> Option<DatePart> {
+    let (_, _, first) = words.get(at).and_then(|(start, word)| date_part(*start, word))?;
+    let (_, link) = words.get(at + 1)?;
+    let (start, word) = words.get(at + 2).filter(|_| RANGES.contains(&link.to_lowercase().as_str()))?;
+    let ends = word.ends_with([',', '.', ';', ':', '!', '?']) || words.get(at + 3).is_none();
+    date_part(*start, word).filter(|(_, _, last)| ends && *last > first && *last <= 31)
 }
 
 /// Whether a lowercase word is the name of a month, or may become one as more of it arrives.

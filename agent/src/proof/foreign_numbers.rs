@@ -99,6 +99,45 @@ static BY_INITIAL: LazyLock<HashMap<char, Vec<(&'static str, u32)>>> = LazyLock:
 /// A number in words: its value, how far it rounds, and where it ends.
 pub(super) type ForeignNumber = (f64, f64, usize);
 
+/// Words before a rounded number, of languages that write points between thousands.
+const BEFORE_THOUSANDS: [&str; 24] = [
+    "etwa",
+    "rund",
+    "fast",
+    "knapp",
+    "gut",
+    "über",
+    "unter",
+    "ungefähr",
+    "beinahe",
+    "environ",
+    "presque",
+    "quasi",
+    "casi",
+    "unos",
+    "unas",
+    "bijna",
+    "ongeveer",
+    "ruim",
+    "quase",
+    "oltre",
+    "los",
+    "d'environ",
+    "d’environ",
+    "als",
+];
+
+/// Whether three digits behind a point are of thousands, by what stands beside the number: `fast 3.500`, and `3.500 €`, since
+/// money has no three decimals. Prices of fuel have, and are read both ways.
+pub(super) fn has_grouped_thousands(before: &str, behind: &str) -> bool {
+    let behind = behind.trim_start_matches([' ', '\u{a0}', '\u{202f}']);
+    let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    let is_money = behind.starts_with('€')
+        || before.trim_end().ends_with('€')
+        || ["euro", "euros", "eur", "chf", "franken", "francs"].contains(&next.as_str());
+    is_money || BEFORE_THOUSANDS.contains(&last_words(before, 1).as_str())
+}
+
 /// Reads the number in words that begins at a place of a text.
 pub(super) fn foreign_number(text: &str, start: usize) -> Option<ForeignNumber> {
     let word_at = |at: usize| {

@@ -2,7 +2,7 @@
 //! day, and in words.
 
 use super::bounds::bound_before;
-use super::foreign_numbers::{added_part, end_of_quarters, foreign_number, part_behind};
+use super::foreign_numbers::{added_part, end_of_quarters, foreign_number, has_grouped_thousands, part_behind};
 use super::parts::scale_behind_part;
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 use super::units::is_unit_called;
@@ -439,9 +439,9 @@ pub(super) fn number_at(text: &str, start: usize) -> (Option<TextToken>, usize) 
     };
     let Ok(mut value) = plain.parse::<f64>() else { return (None, start + end) };
     let mut tolerance = 0.5 * 10f64.powi(-i32::try_from(decimals).unwrap_or(0));
-    // `48.000`, where points stand between thousands: nobody writes three zeros behind a point.
+    // `48.000` and `3.500 €`, where points stand between thousands: nobody writes three zeros behind a point.
     if decimals == 3
-        && rest[..end].ends_with("000")
+        && (rest[..end].ends_with("000") || has_grouped_thousands(&text[..start], &rest[end..]))
         && let Some(grouped) = other
     {
         other = Some((value, tolerance));

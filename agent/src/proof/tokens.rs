@@ -509,7 +509,8 @@ fn is_day_of_month(before: &str, behind: &str) -> bool {
     let day = day.trim_end_matches('.');
     let is_day = (1..=2).contains(&day.len()) && day.chars().all(|c| c.is_ascii_digit());
     let month = behind.split_whitespace().next().unwrap_or_default().to_lowercase();
-    is_day && begins_month(&month)
+    // `Vom 2. bis 5. Juni`.
+    is_day && (begins_month(&month) || "bis".starts_with(&month))
 }
 
 /// Returns the clauses of a sentence, each with where it begins.
