@@ -5,7 +5,7 @@
 use chrono::Datelike;
 use serde_json::Value;
 
-use super::mixed_up::{swapped_columns, wrong_month};
+use super::mixed_up::{numbers_of_other_months, swapped_columns, wrong_month};
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
 use super::rows::ProofRows;
@@ -27,6 +27,7 @@ pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &
     if result.rows.len() == result.row_count && result.rows.len() <= MAX_ROWS {
         found.extend(swapped_columns(result, sentence, &tokens));
         found.extend(wrong_month(result, sentence));
+        found.extend(numbers_of_other_months(result, sentence, &tokens));
     }
     if is_whole {
         found.extend(wrong_superlative(result, sentence, &tokens));

@@ -197,7 +197,7 @@ pub(super) fn foreign_names_of_month(month: u32) -> &'static [&'static str] {
 }
 
 /// Returns the number of the month that a word is the name of.
-fn month_of(word: &str) -> Option<u32> {
+pub(super) fn month_of(word: &str) -> Option<u32> {
     let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?']).to_lowercase();
     let is_called = |names: &&[&str]| {
         let is_short = word.len() >= 3 && word.len() < 5;
