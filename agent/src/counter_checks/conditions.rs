@@ -1,6 +1,6 @@
 //! Conditions that read otherwise than they bind: `a OR b AND c`, where AND binds first, `x <> 1 OR x <> 2`, which is
-//! true of every row, `x = 1 AND x = 2`, `x < 1 AND x > 9` and `x BETWEEN 9 AND 1`, which are true of none. Also windows
-//! in no order, of which `lag` takes any row, and conditions that are counted, whether they are true or not.
+//! true of every row, `x = 1 AND x = 2`, `x < 1 AND x > 9` and `x BETWEEN 9 AND 1`, which are true of none. Also
+//! windows in no order, of which `lag` takes any row, and conditions that are counted, whether they are true or not.
 
 use std::ops::ControlFlow;
 

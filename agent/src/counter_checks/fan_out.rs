@@ -299,8 +299,8 @@ async fn is_one_of_group(checked: &Checked<'_>, select: &Select, scope: &Scope, 
     !checked.has_rows(&several).await
 }
 
-/// Returns the sums, averages and counts of a SELECT, outside of subqueries, each with the columns of one of the parts that it
-/// adds up: `sum(l.quantity * p.price - l.discount)` has two.
+/// Returns the sums, averages and counts of a SELECT, outside of subqueries, each with the columns of one of the parts
+/// that it adds up: `sum(l.quantity * p.price - l.discount)` has two.
 fn summed(select: &Select) -> Vec<(String, Vec<Expr>)> {
     let mut found = Vec::new();
     let mut look_at = |expr: &Expr| {

@@ -127,8 +127,8 @@ const BEFORE_THOUSANDS: [&str; 24] = [
     "als",
 ];
 
-/// Whether three digits behind a point are of thousands, by what stands beside the number: `fast 3.500`, and `3.500 €`, since
-/// money has no three decimals. Prices of fuel have, and are read both ways.
+/// Whether three digits behind a point are of thousands, by what stands beside the number: `fast 3.500`, and `3.500 €`,
+/// since money has no three decimals. Prices of fuel have, and are read both ways.
 pub(super) fn has_grouped_thousands(before: &str, behind: &str) -> bool {
     let behind = behind.trim_start_matches([' ', '\u{a0}', '\u{202f}']);
     let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();

@@ -1,5 +1,5 @@
-//! What a sentence takes from the right row and the wrong place: two numbers of each other's columns, a month that is not
-//! the row's; and the number of another month.
+//! What a sentence takes from the right row and the wrong place: two numbers of each other's columns, a month that is
+//! not the row's; and the number of another month.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -106,8 +106,8 @@ pub(super) fn numbers_of_other_months(result: &ProofRows, sentence: &str, tokens
     wrong
 }
 
-/// Returns the month, and its year where it has one, that stands right behind a number, or behind its unit: ` in January`,
-/// ` MWh in April 2025`, ` (Jan)`. `None` of `in January and February`.
+/// Returns the month, and its year where it has one, that stands right behind a number, or behind its unit: ` in
+/// January`, ` MWh in April 2025`, ` (Jan)`. `None` of `in January and February`.
 fn month_behind(behind: &str) -> Option<(u32, Option<i32>)> {
     const LINKS: [&str; 4] = ["in", "im", "en", "em"];
     let words: Vec<&str> = behind.split_whitespace().take(6).collect();

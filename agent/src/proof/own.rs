@@ -476,14 +476,16 @@ fn called_column(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -
     column.filter(|_| result.labelled(place.sentence).is_empty())
 }
 
-/// Returns what one of a column is in, by its name: a million of `population_millions`, `sales_in_million` and `revenue_mn`.
+/// Returns what one of a column is in, by its name: a million of `population_millions`, `sales_in_million` and
+/// `revenue_mn`.
 fn scale_of_column(name: &str) -> Option<f64> {
     name.split(|c: char| !c.is_alphanumeric())
         .find_map(|word| scale_of(word).or_else(|| scale_of_currency(word)).filter(|scale| *scale >= 1e3))
         .or_else(|| scale_of_ending(name))
 }
 
-/// Returns what the short last word of a column's name stands for: `output_mn`, `gdp_bn`, `sales_k`; `height_m` is in metres.
+/// Returns what the short last word of a column's name stands for: `output_mn`, `gdp_bn`, `sales_k`; `height_m` is in
+/// metres.
 fn scale_of_ending(name: &str) -> Option<f64> {
     const AMOUNTS: [&str; 14] = [
         "revenue",

@@ -127,7 +127,8 @@ impl ColumnFixer<'_> {
     /// Returns the key that an id which its table does not have is, beside a column that refers to the table.
     fn key_beside(&self, id: &Expr, other: &Expr) -> Option<(Expr, String)> {
         let NameLookup::Missing(table, column) = lookup(&self.scopes, id) else { return None };
-        // `f.dean = l.lecturer_id` of faculties with a `dean_id`, and `dean = 'Ines'`, of which the literals make the row's id.
+        // `f.dean = l.lecturer_id` of faculties with a `dean_id`, and `dean = 'Ines'`, of which the literals make the
+        // row's id.
         let is_by_id = self
             .scopes
             .inner_to_outer()
@@ -178,8 +179,9 @@ impl ColumnFixer<'_> {
 }
 
 impl ColumnFixer<'_> {
-    /// Returns what tells apart the rows that an id names, where it is called otherwise: `student_id` of results that refer to
-    /// students by `matric_no`, and of students whose key that is. `None` where a table refers to them by two columns.
+    /// Returns what tells apart the rows that an id names, where it is called otherwise: `student_id` of results that
+    /// refer to students by `matric_no`, and of students whose key that is. `None` where a table refers to them by two
+    /// columns.
     fn id_of_row(&self, qualifier: Option<&str>, column: &str) -> Option<(Expr, String)> {
         let written = words(column);
         let (last, of) = written.split_last()?;
@@ -222,8 +224,8 @@ impl ColumnFixer<'_> {
     }
 }
 
-/// Returns the column that a name means of the only table that has one of its kind: its title for a `name`, its only time for
-/// a `date`.
+/// Returns the column that a name means of the only table that has one of its kind: its title for a `name`, its only
+/// time for a `date`.
 fn only_meant(scopes: &Scopes<'_>, qualifier: Option<&str>, name: &str) -> Option<(Expr, String)> {
     // One with a table in front of it was looked for there.
     let scope = scopes.inner_to_outer().find(|scope| qualifier.is_none() && !scope.sources.is_empty())?;
@@ -386,8 +388,8 @@ fn near_in_scope<'s>(scope: &'s Scope, name: &str) -> Option<(String, &'s ScopeS
 const NAMES: [&str; 2] = ["name", "title"];
 const TIMES: [&str; 6] = ["date", "time", "datetime", "timestamp", "day", "at"];
 
-/// Returns the column of a table that a name means by what it holds: the `title` for a `name` where no column is one, the
-/// `name` for a `title`, and the only time for a `date`, or for a `hire_date` where that is called `hired`.
+/// Returns the column of a table that a name means by what it holds: the `title` for a `name` where no column is one,
+/// the `name` for a `title`, and the only time for a `date`, or for a `hire_date` where that is called `hired`.
 fn meant_column(source: &ScopeSource, name: &str) -> Option<String> {
     const KEPT_BY_PROGRAMS: [&str; 4] = ["updated", "modified", "loaded", "changed"];
     const PARTS: [&str; 3] = ["year", "month", "day"];
@@ -455,7 +457,8 @@ fn is_key_of_other(source: &ScopeSource, name: &str, found: &str) -> bool {
     is_key && source.table.as_ref().is_none_or(|table| !written.starts_with(&words(&table.table)))
 }
 
-/// Whether an id is called as something else than its table, and is not the table's first column: `lecturer_id` of courses.
+/// Whether an id is called as something else than its table, and is not the table's first column: `lecturer_id` of
+/// courses.
 fn is_id_of_other(source: &ScopeSource, found: &str) -> bool {
     const SHARED: usize = 3;
     let Some(table) = &source.table else { return false };

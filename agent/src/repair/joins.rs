@@ -197,8 +197,8 @@ fn is_compared(constraint: &JoinConstraint, table: &str) -> bool {
 
 /// Returns what is wrong with the condition of a join: it has none, names a column that a side does not have, compares
 /// two columns of one table and leaves the joined one out, or compares two that neither table has. A condition whose
-/// columns exist and that names the joined table stays, as does one about two other tables. An id that one side does not
-/// have is left to `ColumnFixer::join_by_key`.
+/// columns exist and that names the joined table stays, as does one about two other tables. An id that one side does
+/// not have is left to `ColumnFixer::join_by_key`.
 fn fault_of(
     constraint: &JoinConstraint,
     scope: &Scope,

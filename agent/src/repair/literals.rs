@@ -311,8 +311,8 @@ impl LiteralWriter<'_> {
         Some(((source.table.clone()?, name.to_owned()), is_time))
     }
 
-    /// Returns the column of whole numbers that an expression is, where a text which is no number is compared with it: what the
-    /// numbers refer to may be called so.
+    /// Returns the column of whole numbers that an expression is, where a text which is no number is compared with it:
+    /// what the numbers refer to may be called so.
     fn number_column(&self, expr: &Expr, literal: &str) -> Option<(ColumnKey, bool)> {
         let (source, name, data_type) = self.scopes.inner_to_outer().find_map(|scope| column_of(scope, expr))?;
         let is_unfit = literal.trim().parse::<f64>().is_err() && data_type.is_some_and(DataType::is_integer);

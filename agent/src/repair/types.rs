@@ -1,6 +1,6 @@
 //! Columns that are computed with, or compared, as another type than they have: sums and averages of texts, parts of
-//! dates that are kept as texts, texts beside numbers, truth values beside `1`, days beside the number of a year, and texts
-//! that are added.
+//! dates that are kept as texts, texts beside numbers, truth values beside `1`, days beside the number of a year, and
+//! texts that are added.
 
 use std::ops::ControlFlow;
 
@@ -41,8 +41,8 @@ pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut caster);
 }
 
-/// Whether a statement compares days with the number of a year or of a day, as `hired > 2016`, which a column of days takes for
-/// a number of days.
+/// Whether a statement compares days with the number of a year or of a day, as `hired > 2016`, which a column of days
+/// takes for a number of days.
 pub(super) fn compares_days_with_numbers(statement: &Statement, known: &KnownTables, database: &str) -> bool {
     let mut repairs = Vec::new();
     repair(&mut statement.clone(), known, database, &mut repairs);
