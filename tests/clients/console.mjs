@@ -106,6 +106,12 @@ await page.keyboard.press("ControlOrMeta+Enter");
 await page.getByRole("button", { name: "Write carrier and run" }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
 assert.equal(await page.locator(".query-view .cm-content").innerText(), "/* carier */ SELECT 'carier', carrier FROM flights LIMIT 1 -- carier");
+// A name that needs quotes gets them, and stays behind the table that it is of.
+await write('SELECT n.fullname FROM (SELECT carrier AS "Full Name" FROM flights LIMIT 1) AS n');
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByRole("button", { name: 'Write n."Full Name" and run' }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+assert.match(await page.locator(".query-view .cm-content").innerText(), /^SELECT n\."Full Name" FROM/);
 // Of several statements that at the cursor runs, is mended, and is explained.
 await write("SELECT 'one;' AS a;\n\n-- the second\nSELECT carier FROM flights LIMIT 2;\n");
 await page.keyboard.press("ArrowUp");

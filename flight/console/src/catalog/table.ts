@@ -2,6 +2,7 @@
 import type { GetCatalogTablesTableAnswer } from "querent-client";
 
 import { client, rowsOf } from "../api";
+import { sqlName } from "../editor/sql";
 
 /** `system`: a table that the catalog has no record of. */
 export type TableDocument = Omit<GetCatalogTablesTableAnswer, "kind"> & { kind: GetCatalogTablesTableAnswer["kind"] | "system" };
@@ -23,9 +24,5 @@ export async function readTable(database: string, table: string): Promise<TableD
 }
 
 export function qualified(database: string, table: string): string {
-  return `${quoted(database)}.${quoted(table)}`;
-}
-
-function quoted(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(name) && name !== "default" ? name : `"${name.replace(/"/g, '""')}"`;
+  return `${sqlName(database)}.${sqlName(table)}`;
 }

@@ -1,6 +1,9 @@
 // Where in its statement an error lies, and what would fix it, as far as the server's words say so.
 import type { QuerentError } from "querent-client";
 
+import type { Language } from "./editor";
+import { sqlName } from "./sql";
+
 export interface Span {
   from: number;
   to: number;
@@ -25,10 +28,31 @@ export function spanOf(failure: QuerentError, statement: string): Span | null {
 }
 
 /** The replacement that the error suggests. */
-export function fixOf(failure: QuerentError, statement: string): Fix | null {
+export function fixOf(failure: QuerentError, statement: string, language: Language): Fix | null {
   const text = /did you mean `([^`]+)`/i.exec(`${failure.message} ${failure.hint ?? ""}`)?.[1];
   const span = spanOf(failure, statement);
-  return text !== undefined && span && span.to > span.from ? { span, text } : null;
+  if (text === undefined || !span || span.to <= span.from) return null;
+  const unknown = UNKNOWN_NAME.exec(failure.message)?.[1];
+  return unknown === undefined ? { span, text } : fixOfName(statement, span, unknown, text, language);
+}
+
+/** Errors that suggest a name; others suggest functions and words of the language. */
+const UNKNOWN_NAME = /unknown (?:column|table|database) `([^`]+)`/;
+
+/** The name in the place of the unknown one: behind what that one was of, and in quotes where it needs them and stands in none. */
+function fixOfName(statement: string, { from, to }: Span, unknown: string, name: string, language: Language): Fix {
+  const at = statement.slice(from, to).lastIndexOf(unknown);
+  const span = at < 0 ? { from, to } : { from: from + at, to: from + at + unknown.length };
+  const quote = statement[span.from - 1];
+  if (quote === '"' || quote === "'") return { span, text: language === "sql" ? name.replace(/"/g, '""') : escaped(name) };
+  const before = /^.*\./s.exec(statement.slice(span.from, span.to))?.[0] ?? "";
+  if (language === "sql") return { span, text: before + sqlName(name) };
+  return { span, text: /^[A-Za-z_]\w*$/.test(name) ? before + name : `${before}['${escaped(name)}']` };
+}
+
+/** A name between the quotes of KQL. */
+function escaped(name: string): string {
+  return name.replace(/[\\'"]/g, "\\$&");
 }
 
 function offsetOf(statement: string, line: number, column: number): number {

@@ -24,6 +24,14 @@ export const querentSql = SQLDialect.define({
   operatorChars: "*+-%<>!=&|~^/?:@",
 });
 
+const KEYWORDS = new Set(querentSql.spec.keywords?.trim().split(/\s+/));
+
+/** A name as SQL has it: in quotes, unless it is plain and certainly no word of the language. */
+export function sqlName(name: string): string {
+  const isPlain = /^[a-z_][a-z0-9_]*$/.test(name) && name !== "default" && !KEYWORDS.has(name);
+  return isPlain ? name : `"${name.replace(/"/g, '""')}"`;
+}
+
 /** The statement at a place of a text that has several; `null` where it has one. */
 export function statementAt(state: EditorState, at: number): string | null {
   const tree = ensureSyntaxTree(state, state.doc.length, PARSE_MS);

@@ -194,7 +194,7 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   const failure = reason ?? result.failure;
   const { text } = result.statement;
   const start = tab.text.indexOf(text);
-  const fix = failure && start >= 0 ? fixOf(failure, text) : null;
+  const fix = failure && start >= 0 ? fixOf(failure, text, result.statement.language) : null;
   const repair = () => {
     if (!fix) return;
     const repaired = text.slice(0, fix.span.from) + fix.text + text.slice(fix.span.to);
@@ -229,7 +229,7 @@ function markOf(tab: Tab, result: Result | null): EditorMark | null {
   const start = tab.text.indexOf(result.statement.text);
   const span = spanOf(failure, result.statement.text);
   if (!span || start < 0) return null;
-  const fix = fixOf(failure, result.statement.text);
+  const fix = fixOf(failure, result.statement.text, result.statement.language);
   return {
     from: start + span.from,
     to: start + span.to,
