@@ -39,7 +39,7 @@ use super::interval_keys::with_interval_keys;
 use super::lateral_joins::join_laterals;
 use super::lifted_subqueries::with_lifted_values;
 use super::list_casts::{may_compare_lists, with_lists, with_unknown_lists};
-use super::nested_order::{may_order_nested, with_nested_order};
+use super::nested_order::{may_order_nested, with_nested_keys, with_nested_order};
 use super::number_types::{may_mix_numbers, with_column_types, with_number_types, with_written_decimals};
 use super::outer_rows::with_outer_rows;
 use super::own_names::with_own_names;
@@ -62,7 +62,7 @@ const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nullif"];
 pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = with_own_names(with_compared_uuids(plan)?)?;
     let plan = with_interval_keys(with_exact_averages(join_laterals(with_outer_rows(plan)?)?)?)?;
-    let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(plan)?)?)?;
+    let plan = with_inserted_bytes(with_written_decimals(with_computed_groups_below(with_nested_keys(plan)?)?)?)?;
     if !may_have_times(&plan)? {
         return Ok(plan);
     }
