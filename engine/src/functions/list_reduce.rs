@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::definition::{invalid, unfit};
+use super::value_conversions::scale;
 use crate::type_names::sql_name;
 
 /// The largest results of one batch: an expression can double them with each element.
@@ -70,16 +71,6 @@ fn widened(data_type: &DataType) -> DataType {
         other if other.is_integer() => DataType::Int64,
         other if other.is_floating() => DataType::Float64,
         other => other.clone(),
-    }
-}
-
-fn scale(data_type: &DataType) -> Option<i8> {
-    match data_type {
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => Some(*scale),
-        _ => None,
     }
 }
 

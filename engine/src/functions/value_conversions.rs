@@ -45,7 +45,10 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (from, to) if from == to => false,
         (DataType::Dictionary(_, value), to) => converts_otherwise(value, to),
         (DataType::RunEndEncoded(_, value), to) => converts_otherwise(value.data_type(), to),
-        (from, to) if to.is_decimal() => from.is_string(),
+        // Where Arrow's does the same, too: the optimizer takes a cast off what is compared, and would compare what is not rounded yet.
+        (from, to) if to.is_decimal() => {
+            from.is_string() || scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
+        }
         (from, to) if to.is_integer() => from.is_string() || from.is_floating() || has_fraction(from),
         // Files and clients have no other values of so many bytes that become text.
         (DataType::FixedSizeBinary(16), to) => to.is_string(),
@@ -264,12 +267,17 @@ fn options(is_try: bool) -> CastOptions<'static> {
 
 /// Returns whether a type is one of decimals with digits behind the point.
 fn has_fraction(data_type: &DataType) -> bool {
+    scale(data_type).is_some_and(|scale| scale > 0)
+}
+
+/// Returns how many digits of a fraction decimals of a type have.
+pub(super) fn scale(data_type: &DataType) -> Option<i8> {
     match data_type {
         DataType::Decimal32(_, scale)
         | DataType::Decimal64(_, scale)
         | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => *scale > 0,
-        _ => false,
+        | DataType::Decimal256(_, scale) => Some(*scale),
+        _ => None,
     }
 }
 

@@ -60,8 +60,10 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     {
         return Err(EngineError::Plan { message }.into());
     }
-    // Arrow's has an error where a date is out of range.
-    if is_try && matches!((&from, target), (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, _))) {
+    // Arrow's has an error where a date is out of range. And a cast of a number the optimizer takes off what is compared, also of one
+    // that does not fit, which is null.
+    let is_date = || matches!((&from, target), (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, _)));
+    if is_try && (is_date() || may_not_fit(&from, target)) {
         return Ok(Transformed::yes(value_conversion(target, true).call(vec![value.as_ref().clone()])));
     }
     // Arrow has no cast between these two.
@@ -83,7 +85,9 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
                 && text.is_some_and(|text| !has_colons(text));
             let is_rounded = matches!(target, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _));
             let is_no_number = target.is_decimal() && text.is_some_and(|text| !is_decimal_text(text));
-            from.is_string() && *target != DataType::Float32 && !is_rounded && !is_number && !is_no_number
+            let is_read =
+                from.is_string() && *target != DataType::Float32 && !is_rounded && !is_number && !is_no_number;
+            is_read || (from.is_decimal() && target.is_decimal())
         }
         Expr::ScalarFunction(call) => target.is_integer() && WHOLE.contains(&call.name()),
         _ => false,
@@ -106,6 +110,32 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
         }
         _ => Ok(Transformed::yes(converted(value.as_ref().clone(), &from, target, is_try))),
     }
+}
+
+/// Whether a whole number or decimal of a type may have no place in another type of them.
+fn may_not_fit(from: &DataType, to: &DataType) -> bool {
+    let (Some(digits), Some(room)) = (whole_digits(from), whole_digits(to)) else { return false };
+    if !to.is_integer() {
+        return digits > room;
+    }
+    let is_wider = from.is_integer() && digits < room && (to.is_signed_integer() || from.is_unsigned_integer());
+    !is_wider && from != to
+}
+
+/// Returns how many digits before the point numbers of a type have at most.
+fn whole_digits(data_type: &DataType) -> Option<i16> {
+    Some(match data_type {
+        DataType::Int8 | DataType::UInt8 => 3,
+        DataType::Int16 | DataType::UInt16 => 5,
+        DataType::Int32 | DataType::UInt32 => 10,
+        DataType::Int64 => 19,
+        DataType::UInt64 => 20,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => i16::from(*precision) - i16::from(*scale),
+        _ => return None,
+    })
 }
 
 /// Returns a call that casts lists to lists of one length as the conversion that SQL's casts are: Arrow's takes elements of other
