@@ -2,6 +2,7 @@
 
 mod abuse;
 mod doubles;
+mod elapsed_parameters;
 mod endpoints;
 mod extension_types;
 mod flights;

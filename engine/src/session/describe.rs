@@ -184,24 +184,23 @@ impl Session {
         parsed: &ParsedStatement,
         known: &[Option<FieldRef>],
     ) -> Option<StatementDescription> {
-        let guesses = [
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let first = [
             DataType::Utf8,
             DataType::Int64,
             DataType::Float64,
             DataType::Timestamp(TimeUnit::Nanosecond, None),
             DataType::Boolean,
-            DataType::Interval(IntervalUnit::MonthDayNano),
-            DataType::Date32,
-            DataType::new_list(DataType::Int64, true),
         ];
+        let last = [interval.clone(), DataType::Date32, DataType::new_list(DataType::Int64, true)];
         if known.len() == parsed.parameters && known.iter().all(Option::is_some) {
             return None;
         }
         // What is added to a time, or taken from it, is no time itself; the other parameters are what the statement tells.
-        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
         let count = parsed.parameters;
         let lone = (1..=count.min(MAX_GUESSED_VALUES)).map(|at| (Some(at), interval.clone()));
-        for (lone, guess) in guesses.into_iter().map(|guess| (None, guess)).chain(lone) {
+        let for_all = |guess: DataType| (None, guess);
+        for (lone, guess) in first.into_iter().map(for_all).chain(lone).chain(last.into_iter().map(for_all)) {
             let is_guessed =
                 |at: usize| known.get(at - 1).is_none_or(Option::is_none) && lone.is_none_or(|lone| lone == at);
             let types = (1..=count).map(|at| match known.get(at - 1) {

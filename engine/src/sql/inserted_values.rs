@@ -1,14 +1,14 @@
 //! VALUES within the query of an INSERT, as in `INSERT INTO t SELECT y, x FROM (VALUES (1.5, 2)) v(x, y)`, or of a CREATE TABLE
 //! AS that names columns: DataFusion's planner takes any VALUES of the statement for rows of the table, and casts them to its
 //! columns by their places. Those that are no rows of the table become a relation of ours ([`marks::VALUES`]). Of an
-//! INSERT's parameters it knows numbered ones only.
+//! INSERT's parameters it knows numbered ones only, and takes one beside a time for such a time, whatever its type is.
 
 use std::ops::ControlFlow;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    self, BinaryOperator, CastKind, Expr, Ident, ObjectName, ObjectNamePart, Query, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::marks;
@@ -36,10 +36,11 @@ pub(super) fn number_columns(query: &mut Query, count: usize) {
 }
 
 /// Numbers the parameters of the query of an INSERT that are called by names, by the places of their values: the planner forgets
-/// these names there. Where there are no values yet, those that stand alone in a row are put into brackets, since it takes them
-/// for numbered ones.
-pub(super) fn settle_named_parameters(query: &mut Query, values: &[Option<FieldRef>]) {
-    let _: ControlFlow<()> = VisitMut::visit(query, &mut NamedParameters { values });
+/// these names there, and the types of all. What is added to something, or taken from it, and is an interval is cast to one.
+/// Where there are no values yet, named parameters that stand alone in a row are put into brackets, since it takes them for
+/// numbered ones.
+pub(super) fn settle_parameters(query: &mut Query, values: &[Option<FieldRef>]) {
+    let _: ControlFlow<()> = VisitMut::visit(query, &mut SettledParameters { values });
     let SetExpr::Values(rows) = query.body.as_mut() else { return };
     for value in rows.rows.iter_mut().flat_map(|row| row.content.iter_mut()) {
         if name_of_parameter(value).is_some() {
@@ -48,11 +49,21 @@ pub(super) fn settle_named_parameters(query: &mut Query, values: &[Option<FieldR
     }
 }
 
-struct NamedParameters<'a> {
+struct SettledParameters<'a> {
     values: &'a [Option<FieldRef>],
 }
 
-impl VisitorMut for NamedParameters<'_> {
+impl SettledParameters<'_> {
+    /// Whether an expression is a parameter with a number whose value is an interval.
+    fn is_interval(&self, expr: &Expr) -> bool {
+        let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr else { return false };
+        let place = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
+        let value = place.and_then(|place| self.values.get(place)?.as_ref());
+        value.is_some_and(|field| matches!(field.data_type(), DataType::Interval(_) | DataType::Duration(_)))
+    }
+}
+
+impl VisitorMut for SettledParameters<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -64,6 +75,23 @@ impl VisitorMut for NamedParameters<'_> {
         }
         ControlFlow::Continue(())
     }
+
+    // Behind its parts, which have their numbers then.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } = expr {
+            for operand in [left, right] {
+                if self.is_interval(operand) {
+                    **operand = cast_to_interval((**operand).clone());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn cast_to_interval(value: Expr) -> Expr {
+    let data_type = ast::DataType::Interval { fields: None, precision: None };
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(value), data_type, array: false, format: None }
 }
 
 /// Returns the name of a parameter that has one and no number.

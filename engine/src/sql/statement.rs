@@ -25,7 +25,7 @@ use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
 use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
-use super::inserted_values::{mark_inner_values, number_columns, settle_named_parameters};
+use super::inserted_values::{mark_inner_values, number_columns, settle_parameters};
 use super::json_columns::TextColumns;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::plan_notes::PlanNotes;
@@ -160,7 +160,7 @@ impl StatementPlanner<'_> {
                 self.name_columns(&mut insert, nesting).await?;
                 self.write_out_defaults(&mut insert).await?;
                 if let Some(rows) = insert.source.as_deref_mut() {
-                    nesting.with_room(|| settle_named_parameters(rows, self.parameters));
+                    nesting.with_room(|| settle_parameters(rows, self.parameters));
                     nesting.with_room(|| mark_inner_values(rows));
                 }
                 let alias = match &insert.table {

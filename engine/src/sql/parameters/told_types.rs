@@ -1,7 +1,7 @@
 //! The types of parameters that the planner leaves open, by the places where they stand: what they are compared with (also as
 //! a part of a row, or as a list with ANY and ALL), chosen among or united with, a condition, and the argument of a function
 //! that takes one type there. Beside a time in a sum or a difference the planner takes a parameter for such a time, which it
-//! seldom is: what the sum is compared with tells.
+//! seldom is: what the sum is compared with, or assigned to, tells.
 //!
 //! Where a place tells only that a value is a number, or a time of some kind, the likeliest type is told. A parameter that an inner
 //! query names is looked for by that name, too.
@@ -30,6 +30,7 @@ use super::note_type;
 use super::sources::{has_untyped_columns, is_untyped_subquery, source_of_place, with_sources};
 use crate::functions::{COMPLETE_ROW, NESTED_ORDER};
 use crate::sql::row_values::STRUCT;
+use crate::sql::write_statement::WriteStatement;
 
 /// The types that the places of each parameter tell.
 #[derive(Debug, Default)]
@@ -64,6 +65,7 @@ fn note_in_node(node: &LogicalPlan, told: &mut ToldTypes) -> DataFusionResult<()
     match node {
         LogicalPlan::Filter(filter) => note_type(&filter.predicate, &DataType::Boolean, &mut told.open),
         LogicalPlan::Union(union) => note_in_union(union, told),
+        LogicalPlan::Extension(_) => note_assigned_values(node, told),
         _ => {}
     }
     let has_sources = has_untyped_columns(node);
@@ -88,6 +90,16 @@ fn note_in_node(node: &LogicalPlan, told: &mut ToldTypes) -> DataFusionResult<()
         })
     })?;
     Ok(())
+}
+
+/// Notes that the values that an UPDATE or a MERGE assigns are what its columns are.
+fn note_assigned_values(node: &LogicalPlan, told: &mut ToldTypes) {
+    let Some(statement) = WriteStatement::from_plan(node) else { return };
+    let Some(values) = statement.input() else { return };
+    let schema = merge_schema(&values.inputs());
+    for (value, data_type) in statement.assigned_values() {
+        note_value(value, data_type, &schema, told);
+    }
 }
 
 /// Notes that each value of a union is what those of the other queries are in its place.
@@ -301,6 +313,7 @@ fn note_in_sum(
     let data_type = match result {
         Some(result) if is_elapsed(&beside) && is_instant(result) && is_first_or_added => result.clone(),
         Some(result) if is_instant(&beside) && is_elapsed(result) && op == Operator::Minus => beside,
+        Some(result) if is_date(&beside) && is_date(result) && op == Operator::Minus && !is_left => DataType::Int64,
         // Days are added to a date as a number, too.
         Some(result)
             if is_instant(&beside)
