@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
@@ -473,6 +473,10 @@ fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if !field.is_nullable() && column.null_count() > 0 {
         return Err(EngineError::InvalidValue { message: format!("column `{}` may not be null", field.name()) });
     }
+    // Clients bind a null that they know no type of as a text.
+    if column.data_type().is_string() && column.null_count() == column.len() {
+        return Ok(new_null_array(field.data_type(), column.len()));
+    }
     let invalid = |error: String| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) };
     let column = assigned(column, field.data_type()).map_err(|error| invalid(EngineError::from(error).to_string()))?;
     refuse_long_decimals(&column)?;
@@ -494,6 +498,7 @@ pub(super) fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) 
 #[expect(clippy::disallowed_methods, reason = "tests may block")]
 mod tests {
     use arrow::array::{Float64Array, Int64Array, StringArray};
+    use arrow::datatypes::{DataType, Schema};
     use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
     use super::*;
@@ -510,6 +515,19 @@ mod tests {
             ParquetMetaDataReader::new().parse_and_finish(&File::open(&file.path).unwrap()).unwrap()
         };
         written.iter().map(footer).collect()
+    }
+
+    #[test]
+    fn texts_that_are_all_null_are_nulls_of_any_type() {
+        let structure = DataType::Struct(vec![Field::new("a", DataType::Int64, true)].into());
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("s", structure, true)]));
+        let texts = |texts: Vec<Option<&str>>| -> RecordBatch {
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            RecordBatch::try_from_iter_with_nullable([("s", texts, true)]).unwrap()
+        };
+        let nulls = cast_batch(&texts(vec![None, None]), &schema).unwrap();
+        assert_eq!((nulls.schema(), nulls.column(0).null_count()), (Arc::clone(&schema), 2));
+        cast_batch(&texts(vec![None, Some("x")]), &schema).unwrap_err();
     }
 
     #[test]
