@@ -523,7 +523,9 @@ fn stream_from_thread(
     produce: impl FnOnce(&BatchSender) -> Result<()> + Send + 'static,
 ) -> SendableRecordBatchStream {
     let (sender, receiver) = mpsc::channel(QUEUE);
+    let usage = QueryUsage::current();
     tokio::task::spawn_blocking(move || {
+        let _entered = usage.as_ref().map(QueryUsage::enter);
         let output = BatchSender(sender);
         // A stream that ends is complete: without this, a panic would end it as if all had been read.
         let produced = std::panic::catch_unwind(AssertUnwindSafe(|| produce(&output)));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use querent_catalog::{Catalog, FileFormat, ResolvedTable, TableSource};
 
-pub use external::{ReadColumn, SourceReading, check_reader_options};
+pub use external::{BoundedBatches, ReadColumn, SourceReading, check_reader_options, row_bytes};
 
 use crate::error::{EngineError, Result};
 

@@ -159,7 +159,7 @@ impl QueryUsage {
     }
 
     /// Lets this thread work for the query until what is returned is dropped.
-    pub(super) fn enter(self: &Arc<Self>) -> Entered {
+    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
         Entered::enter(Arc::clone(self))
     }
 
@@ -281,7 +281,7 @@ impl<F: Future> Future for InQuery<F> {
 
 /// Puts back the query that the thread worked for before.
 #[must_use]
-pub(super) struct Entered(Option<Arc<QueryUsage>>);
+pub(crate) struct Entered(Option<Arc<QueryUsage>>);
 
 impl Entered {
     fn enter(usage: Arc<QueryUsage>) -> Self {

@@ -13,6 +13,7 @@ mod file_streams;
 mod hive_partitions;
 mod ipc;
 mod ipc_blocks;
+mod ipc_messages;
 mod json;
 mod lance;
 mod location;
@@ -23,6 +24,7 @@ mod read_ahead;
 mod reader_options;
 mod reading;
 mod rejects;
+mod row_bytes;
 mod scan;
 mod text_source;
 mod workbook;
@@ -59,6 +61,7 @@ pub use reader_options::check_reader_options;
 pub(crate) use reader_options::{known_options, type_of_text};
 pub use reading::{ReadColumn, SourceReading};
 pub(crate) use rejects::Rejects;
+pub use row_bytes::{BoundedBatches, row_bytes};
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan, store_of};
 pub(crate) use workbook::{TypedWorkbook, WorkbookFiles, WorkbookSource, sheets_with_cells};
@@ -297,6 +300,11 @@ fn absolute(location: &str) -> Result<String> {
 
 /// Runs file work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let usage = QueryUsage::current();
+    let work = move || {
+        let _entered = usage.as_ref().map(QueryUsage::enter);
+        work()
+    };
     tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
 }
 

@@ -5,7 +5,6 @@
 
 mod message_check;
 mod plain_values;
-mod row_bytes;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +20,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use message_check::MessageCheck;
 use plain_values::plain_values;
-use querent_engine::EngineError;
-use row_bytes::{BoundedBatches, row_bytes};
+use querent_engine::{BoundedBatches, EngineError, row_bytes};
 use tonic::{Status, Streaming};
 
 use crate::error::{ApiError, ErrorCode};

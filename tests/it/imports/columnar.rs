@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -444,6 +444,22 @@ async fn columns_of_several_files_have_a_type_that_holds_all_values() {
         let error = rows(&session, "SELECT n FROM e").await.unwrap_err();
         assert!(["bad_data", "invalid_value"].contains(&error.code()), "{ending}: {} {error}", error.code());
     }
+}
+
+/// A batch without bytes may say that it has any number of rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_say_nothing_are_read_a_part_at_a_time() {
+    const ROWS: i64 = 7_777_777;
+    let (folder, engine) = engine().await;
+    let nulls: ArrayRef = Arc::new(NullArray::new(usize::try_from(ROWS).unwrap()));
+    let file = arrow_file(&folder.path().join("many.arrow"), &RecordBatch::try_from_iter([("n", nulls)]).unwrap());
+    let mut bytes = std::fs::read(&file).unwrap();
+    let said: Vec<usize> = (0..bytes.len() - 8).filter(|at| bytes[*at..*at + 8] == ROWS.to_le_bytes()).collect();
+    assert!(!said.is_empty());
+    said.iter().for_each(|at| bytes[*at..*at + 8].copy_from_slice(&(1_i64 << 40).to_le_bytes()));
+    std::fs::write(&file, bytes).unwrap();
+    let read = format!("SELECT count(*) FROM (SELECT n FROM '{}' LIMIT 3)", file.display());
+    assert_eq!(rows(&admin(&engine), &read).await.unwrap(), [["3"]]);
 }
 
 /// Arrow 0.17 said in a block's metadata that it is compressed; pyarrow writes such metadata still.

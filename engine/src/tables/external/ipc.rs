@@ -4,7 +4,7 @@
 //! whose files differ in either would be read wrong.
 
 use std::any::Any;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,10 @@ use super::column_merge::{UnlikeTypes, merged_columns};
 use super::file_columns::{ColumnPlaces, is_json_text, plain_type, table_columns, table_names};
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc_blocks::IpcBlocks;
+use super::ipc_messages::CheckedStream;
+use super::row_bytes::BoundedBatches;
 use super::{LocatedFile, OpenSourceFile, open};
-use crate::error::{EngineError, Result, store_error_in};
+use crate::error::{EngineError, Result, find_cause, store_error_in};
 use crate::functions::rows_with_aligned_intervals;
 
 /// What a file of the file format begins with.
@@ -96,10 +98,12 @@ pub(crate) fn read_ipc(
     let places = ColumnPlaces::find(&schema, wanted);
     let (_, mut batches) = open_ipc(file, Some(places.read.clone()))?;
     while let Some(batch) = decoded(&file.path, || batches.next().transpose())? {
-        let batch = places.arrange(&batch).and_then(rows_with_aligned_intervals);
-        let batch = batch.map_err(|error| unfit(&file.path, &error))?;
-        if !each(batch)? {
-            break;
+        for rows in BoundedBatches::new(batch) {
+            let rows = rows.map_err(ArrowError::ParseError);
+            let rows = rows.and_then(|rows| places.arrange(&rows)).and_then(rows_with_aligned_intervals);
+            if !each(rows.map_err(|error| unfit(&file.path, &error))?)? {
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -122,7 +126,10 @@ fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(Sc
         let reader = decoded(path, || IpcBlocks::try_new(file, projection))?;
         return Ok((reader.schema(), Box::new(reader)));
     }
-    let reader = decoded(path, || StreamReader::try_new(BufReader::new(file), projection))?;
+    let file_bytes = file.seek(SeekFrom::End(0)).and_then(|bytes| file.rewind().map(|()| bytes));
+    let file_bytes = file_bytes.map_err(|error| unfit(path, &ArrowError::from(error)))?;
+    let stream = CheckedStream::new(BufReader::new(file), file_bytes);
+    let reader = decoded(path, || StreamReader::try_new(stream, projection))?;
     Ok((reader.schema(), Box::new(reader)))
 }
 
@@ -162,6 +169,9 @@ fn is_file_format(file: &mut OpenSourceFile) -> std::io::Result<bool> {
 fn unfit(path: &Path, error: &ArrowError) -> EngineError {
     if let Some(said) = store_error_in(error) {
         return said;
+    }
+    if let Some(EngineError::ServerMemory { detail }) = find_cause::<EngineError>(error) {
+        return EngineError::ServerMemory { detail: detail.clone() };
     }
     EngineError::BadData { location: path.display().to_string(), detail: format!("not Arrow IPC as expected: {error}") }
 }

@@ -3,7 +3,8 @@
 //! arrow-ipc's own reader takes new memory for each block and fills it with zeros before it reads, which costs as much as
 //! the reading, and takes as much as the file says.
 //!
-//! Invariant: a block lies within the file, or reading it is an error; memory is used again only when no batch refers to it.
+//! Invariant: a block lies within the file, or reading it is an error, and the process has room for what it becomes; memory is
+//! used again only when no batch refers to it.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Weak};
@@ -17,6 +18,8 @@ use arrow::ipc::reader::{FileDecoder, read_footer_length};
 use arrow::ipc::{Block, Endianness, root_as_footer, root_as_message};
 use bytes::Bytes;
 use parking_lot::Mutex;
+
+use super::ipc_messages::{admit, check_message};
 
 /// What stands at a file's end: the footer's length and the format's magic.
 const TRAILER_BYTES: usize = 10;
@@ -32,6 +35,8 @@ pub(super) struct IpcBlocks<R> {
     file_bytes: u64,
     schema: SchemaRef,
     decoder: FileDecoder,
+    /// Whether the decoder passes over no column.
+    reads_all: bool,
     blocks: std::vec::IntoIter<Block>,
     idle: Arc<IdleMemory>,
 }
@@ -83,11 +88,13 @@ impl<R: Read + Seek> IpcBlocks<R> {
         }
         let schema = Arc::new(fb_to_schema(stored_schema));
         let mut decoder = FileDecoder::new(Arc::clone(&schema), footer.version());
+        let reads_all = projection.as_ref().is_none_or(|projection| projection.len() == schema.fields().len());
         if let Some(projection) = projection {
             decoder = decoder.with_projection(projection);
         }
         let blocks: Vec<Block> = footer.recordBatches().iter().flatten().copied().collect();
-        let mut blocks = Self { reader, file_bytes, schema, decoder, blocks: blocks.into_iter(), idle: Arc::default() };
+        let (blocks, idle) = (blocks.into_iter(), Arc::default());
+        let mut blocks = Self { reader, file_bytes, schema, decoder, reads_all, blocks, idle };
         for block in footer.dictionaries().iter().flatten() {
             let buffer = blocks.read_block(block)?;
             blocks.decoder.read_dictionary(block, &buffer)?;
@@ -109,11 +116,17 @@ impl<R: Read + Seek> IpcBlocks<R> {
             .filter(|length| header >= 8 && start.checked_add(*length).is_some_and(|end| end <= self.file_bytes));
         let length = length.and_then(|length| usize::try_from(length).ok());
         let length = length.ok_or_else(|| malformed("a block lies outside of the file"))?;
+        admit(length as u64).map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
         let mut bytes = self.idle.lock().pop().unwrap_or_default();
         bytes.resize(length, 0);
         self.reader.seek(SeekFrom::Start(start))?;
         self.reader.read_exact(&mut bytes)?;
-        check_compression(&bytes)?;
+        let header_bytes = usize::try_from(header).unwrap_or(usize::MAX);
+        if let Some((part, body)) = bytes.split_at_checked(header_bytes) {
+            let header = message_header(part);
+            check_compression(header)?;
+            check_message(header, body, self.reads_all)?;
+        }
         let memory = BlockMemory { bytes, idle: Arc::downgrade(&self.idle) };
         Ok(Buffer::from(Bytes::from_owner(memory)))
     }
@@ -129,13 +142,16 @@ impl<R: Read + Seek> Iterator for IpcBlocks<R> {
     }
 }
 
-/// Refuses a block whose values would be read as they are compressed: the decoder knows the format's own field only.
-fn check_compression(block: &[u8]) -> Result<(), ArrowError> {
-    // Before the header stands its length, in most files after four bytes of ones.
-    let header = match block {
+/// Returns the message of a block's first part. Before it stands its length, in most files after four bytes of ones.
+fn message_header(part: &[u8]) -> &[u8] {
+    match part {
         [0xff, 0xff, 0xff, 0xff, _, _, _, _, header @ ..] | [_, _, _, _, header @ ..] => header,
-        _ => return Ok(()),
-    };
+        _ => &[],
+    }
+}
+
+/// Refuses a block whose values would be read as they are compressed: the decoder knows the format's own field only.
+fn check_compression(header: &[u8]) -> Result<(), ArrowError> {
     // What is no message is refused by the decoder.
     let metadata = root_as_message(header).ok().and_then(|message| message.custom_metadata());
     if metadata.iter().flatten().any(|entry| entry.key() == Some(EARLY_COMPRESSION)) {

@@ -16,7 +16,8 @@ const MAX_ROW_BYTES: u64 = 1 << 30;
 const NULL_BYTES: u64 = 8;
 
 /// Rows in batches of bounded bytes.
-pub(super) struct BoundedBatches {
+#[derive(Debug)]
+pub struct BoundedBatches {
     batch: RecordBatch,
     columns: Vec<ColumnBytes>,
     start: usize,
@@ -24,7 +25,8 @@ pub(super) struct BoundedBatches {
 }
 
 impl BoundedBatches {
-    pub(super) fn new(batch: RecordBatch) -> Self {
+    /// Returns the rows of one batch.
+    pub fn new(batch: RecordBatch) -> Self {
         let columns = batch.columns().iter().map(ColumnBytes::new).collect();
         Self { batch, columns, start: 0, rows: BATCH_ROWS }
     }
@@ -59,12 +61,13 @@ impl Iterator for BoundedBatches {
 }
 
 /// Returns the bytes of all rows of a batch.
-pub(super) fn row_bytes(batch: &RecordBatch) -> u64 {
+pub fn row_bytes(batch: &RecordBatch) -> u64 {
     let columns = batch.columns().iter().map(|column| ColumnBytes::new(column).bytes(0, batch.num_rows()));
     columns.fold(0, u64::saturating_add)
 }
 
 /// How many bytes the rows of a column take: at least as many as they do.
+#[derive(Debug)]
 enum ColumnBytes {
     /// Each as many.
     Each(u64),
