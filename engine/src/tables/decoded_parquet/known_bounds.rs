@@ -23,7 +23,7 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::data_type::FixedLenByteArray;
-use parquet::errors::Result as ParquetResult;
+use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
@@ -237,20 +237,34 @@ impl ParquetFileReaderFactory for KnownBoundsReaders {
             Some(versioned) => versioned,
             None => self.readers.as_ref(),
         };
+        let file_bytes = partitioned_file.object_meta.size;
         let reader = readers.create_reader(partition_index, partitioned_file, metadata_size_hint, metrics)?;
-        Ok(Box::new(KnownBoundsReader { reader, planned }))
+        Ok(Box::new(KnownBoundsReader { reader, file_bytes, planned }))
     }
 }
 
 /// Reads a file as it was when the scan was planned, and of its footer what may be relied on.
 struct KnownBoundsReader {
     reader: Box<dyn AsyncFileReader + Send>,
+    file_bytes: u64,
     planned: Option<PlannedFile>,
+}
+
+impl KnownBoundsReader {
+    /// Refuses what a footer says of other bytes than the file's: memory for all of them is taken before they are read.
+    fn check_range(&self, range: &Range<u64>) -> ParquetResult<()> {
+        if range.start <= range.end && range.end <= self.file_bytes {
+            return Ok(());
+        }
+        let (start, end, length) = (range.start, range.end, self.file_bytes);
+        Err(ParquetError::EOF(format!("bytes {start} to {end} do not lie in the file, which has {length}")))
+    }
 }
 
 impl AsyncFileReader for KnownBoundsReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
         async move {
+            self.check_range(&range)?;
             let bytes = self.reader.get_bytes(range).await?;
             check(self.planned.as_ref()).await?;
             Ok(bytes)
@@ -260,6 +274,7 @@ impl AsyncFileReader for KnownBoundsReader {
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
         async move {
+            ranges.iter().try_for_each(|range| self.check_range(range))?;
             let bytes = self.reader.get_byte_ranges(ranges).await?;
             check(self.planned.as_ref()).await?;
             Ok(bytes)

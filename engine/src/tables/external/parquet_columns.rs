@@ -343,11 +343,16 @@ impl ChunkReader for ParquetChunks {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let beyond = || ParquetError::EOF(format!("{length} bytes at {start} are beyond the end"));
+        // Memory is taken for what lies in the file, whatever its footer says.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.0.size) {
+            return Err(beyond());
+        }
         let mut bytes = Vec::with_capacity(length);
         self.read_from(start)?.take(length as u64).read_to_end(&mut bytes)?;
         match bytes.len() == length {
             true => Ok(bytes.into()),
-            false => Err(ParquetError::EOF(format!("{length} bytes at {start} are beyond the end"))),
+            false => Err(beyond()),
         }
     }
 }
