@@ -20,6 +20,7 @@ mod location;
 mod object_listing;
 mod parquet_columns;
 mod parquet_depth;
+mod parquet_pages;
 mod read_ahead;
 mod reader_options;
 mod reading;
@@ -56,6 +57,7 @@ pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
 pub(crate) use parquet_columns::{
     UuidAdapterFactory, infer_parquet, is_uuid_as_text, parquet_json_columns, read_renamed_parquet, uuids_as_text,
 };
+pub(crate) use parquet_pages::admit_pages;
 use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
 pub(crate) use reader_options::{known_options, type_of_text};

@@ -31,6 +31,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::planned_file::{FileOwner, PlannedFile, check};
 use crate::stores::VersionedObject;
+use crate::tables::external::admit_pages;
 
 /// What the names of writers begin with that write no bounds where NaN is.
 const TELLING_WRITERS: [&str; 2] = ["querent", "DuckDB"];
@@ -267,6 +268,7 @@ impl AsyncFileReader for KnownBoundsReader {
             self.check_range(&range)?;
             let bytes = self.reader.get_bytes(range).await?;
             check(self.planned.as_ref()).await?;
+            admit_pages(&bytes).map_err(|error| ParquetError::External(Box::new(error)))?;
             Ok(bytes)
         }
         .boxed()
@@ -277,6 +279,8 @@ impl AsyncFileReader for KnownBoundsReader {
             ranges.iter().try_for_each(|range| self.check_range(range))?;
             let bytes = self.reader.get_byte_ranges(ranges).await?;
             check(self.planned.as_ref()).await?;
+            let admitted = bytes.iter().try_for_each(|pages| admit_pages(pages));
+            admitted.map_err(|error| ParquetError::External(Box::new(error)))?;
             Ok(bytes)
         }
         .boxed()

@@ -3,7 +3,7 @@
 //! that reader reads the months by themselves.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -40,6 +40,7 @@ use super::file_columns::{
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc::{WIDE_INTEGERS, has_wide_integers};
 use super::parquet_depth::is_too_deep;
+use super::parquet_pages::admit_pages;
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
 use crate::error::{EngineError, Result, store_error_in};
@@ -339,7 +340,10 @@ impl ChunkReader for ParquetChunks {
     type T = BufReader<OpenSourceFile>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(self.read_from(start)?))
+        let mut reader = BufReader::new(self.read_from(start)?);
+        // Headers of pages are read so.
+        admit_pages(reader.fill_buf()?).map_err(|error| ParquetError::External(Box::new(error)))?;
+        Ok(reader)
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {

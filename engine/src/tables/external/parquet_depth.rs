@@ -8,10 +8,10 @@
 /// thread that answers requests, unoptimised.
 const MAX_DEPTH: usize = 260;
 /// How deep structs that are skipped may nest, as in Parquet's reader.
-const MAX_SKIPPED_DEPTH: usize = 64;
+pub(super) const MAX_SKIPPED_DEPTH: usize = 64;
 
 /// Types of Thrift's compact protocol.
-const I32: u8 = 5;
+pub(super) const I32: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
@@ -63,8 +63,8 @@ fn schema_depth(footer: &[u8]) -> Option<usize> {
 }
 
 /// Reads Thrift's compact protocol. `None`: it is not that.
-struct CompactReader<'b> {
-    rest: &'b [u8],
+pub(super) struct CompactReader<'b> {
+    pub(super) rest: &'b [u8],
 }
 
 impl CompactReader<'_> {
@@ -95,14 +95,15 @@ impl CompactReader<'_> {
         usize::try_from(self.varint()?).ok()
     }
 
-    fn zigzag(&mut self) -> Option<i64> {
+    /// Returns a number of a field.
+    pub(super) fn zigzag(&mut self) -> Option<i64> {
         let value = self.varint()?;
         let half = i64::try_from(value >> 1).ok()?;
         Some(if value & 1 == 0 { half } else { -half - 1 })
     }
 
     /// Returns the next field of a struct and its type; `Some(None)` at the end of the struct.
-    fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
+    pub(super) fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
         let header = self.byte()?;
         if header == 0 {
             return Some(None);
@@ -138,7 +139,7 @@ impl CompactReader<'_> {
     }
 
     /// Skips the value of a field.
-    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
+    pub(super) fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
             // The type of a truth value says which it is.
