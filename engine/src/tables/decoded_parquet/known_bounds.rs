@@ -322,6 +322,34 @@ mod tests {
         Arc::new(ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(written)).unwrap())
     }
 
+    /// A file of zeros, however many are asked for.
+    struct Zeros;
+
+    impl AsyncFileReader for Zeros {
+        fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+            async move { Ok(Bytes::from(vec![0; usize::try_from(range.end - range.start).unwrap()])) }.boxed()
+        }
+
+        fn get_metadata<'a>(
+            &'a mut self,
+            _: Option<&'a ArrowReaderOptions>,
+        ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+            async { Err(ParquetError::General("there is none".to_owned())) }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_that_do_not_lie_in_the_file_are_not_asked_for() {
+        let mut reader = KnownBoundsReader { reader: Box::new(Zeros), file_bytes: 100, planned: None };
+        assert_eq!(reader.get_bytes(90..100).await.unwrap().len(), 10);
+        assert_eq!(reader.get_byte_ranges(vec![0..100, 7..7]).await.unwrap().len(), 2);
+        for range in [90..101, 1 << 40..1 << 47, 0..u64::MAX] {
+            let error = reader.get_bytes(range.clone()).await.unwrap_err().to_string();
+            assert!(error.contains("do not lie in the file, which has 100"), "{error}");
+            assert!(reader.get_byte_ranges(vec![0..1, range]).await.is_err());
+        }
+    }
+
     /// Whether bounds of the first column, and Bloom filters of the columns, are there.
     fn said(metadata: &ParquetMetaData) -> (bool, bool, bool, bool) {
         let group = metadata.row_group(0);
