@@ -11,6 +11,7 @@ use super::archive::Archive;
 use super::ods;
 use super::xlsx::XlsxBook;
 use crate::error::{EngineError, Result};
+use crate::limits::QueryUsage;
 use crate::tables::external::{bad_line, shortened, unreadable};
 
 const MILLIS_A_DAY: f64 = 86_400_000.0;
@@ -171,7 +172,9 @@ impl Workbook {
     ) -> Result<()> {
         let mut stopped: Option<EngineError> = None;
         let mut forward = |row: u32, cells: &SheetRow<'_>| {
-            each(row, cells).map_err(|error| {
+            // Texts that rows share are read once: the source is not asked again for a million rows of them.
+            let is_wanted = QueryUsage::check_current().map_err(EngineError::from);
+            is_wanted.and_then(|()| each(row, cells)).map_err(|error| {
                 let said = Error::other(error.to_string());
                 stopped = Some(error);
                 said
