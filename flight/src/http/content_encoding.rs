@@ -2,6 +2,7 @@
 //! read, and its handler's limit counts what comes out. Any other encoding is refused, so that no handler reads what it cannot.
 
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use async_compression::zstd::DParameter;
 use axum::body::Body;
 use axum::extract::Request;
 use futures::{StreamExt, TryStreamExt};
@@ -15,6 +16,8 @@ use crate::error::{ApiError, ErrorCode};
 
 /// What is decompressed at a time.
 const PIECE_BYTES: usize = 64 << 10;
+/// The largest window of zstd that encoders of HTTP may use (RFC 9659), 8 MiB, as a power of two: decoders hold one for each body.
+const WINDOW_LOG: u32 = 23;
 
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +66,7 @@ impl BodyEncoding {
                 in_turns(decoder)
             }
             Self::Zstd => {
-                let mut decoder = ZstdDecoder::new(bytes);
+                let mut decoder = ZstdDecoder::with_params(bytes, &[DParameter::window_log_max(WINDOW_LOG)]);
                 decoder.multiple_members(true);
                 in_turns(decoder)
             }
@@ -104,5 +107,18 @@ mod tests {
         for unknown in [&["br"][..], &["deflate"], &["gzip, gzip"], &["gzip", "gzip"]] {
             assert_eq!(encoding(unknown), Err(ErrorCode::UnsupportedMediaType), "{unknown:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_window_is_no_larger_than_encoders_may_make_it() {
+        let decoded = async |window: u8| {
+            // A frame without its length, of one block that is not compressed.
+            let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x29, 0, 0];
+            frame.extend(b"hello");
+            let request = BodyEncoding::Zstd.decoded(Request::new(Body::from(frame)));
+            axum::body::to_bytes(request.into_body(), 100).await
+        };
+        assert_eq!(decoded(13 << 3).await.unwrap(), "hello");
+        assert!(decoded(14 << 3).await.is_err());
     }
 }
