@@ -16,7 +16,8 @@ use crate::error::{ApiError, ErrorCode};
 
 /// What is decompressed at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// The largest window of zstd that encoders of HTTP may use (RFC 9659), 8 MiB, as a power of two: decoders hold one for each body.
+/// The largest window of zstd that encoders of HTTP may use (RFC 9659), 8 MiB, as a power of two: decoders hold one for
+/// each body.
 const WINDOW_LOG: u32 = 23;
 
 /// How a body is compressed.

@@ -3,8 +3,8 @@
 //! arrow-ipc's own reader takes new memory for each block and fills it with zeros before it reads, which costs as much as
 //! the reading, and takes as much as the file says.
 //!
-//! Invariant: a block lies within the file, or reading it is an error, and the process has room for what it becomes; memory is
-//! used again only when no batch refers to it.
+//! Invariant: a block lies within the file, or reading it is an error, and the process has room for what it becomes;
+//! memory is used again only when no batch refers to it.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Weak};

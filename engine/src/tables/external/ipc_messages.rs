@@ -1,5 +1,5 @@
-//! Messages of Arrow files before arrow-ipc decodes them. It takes as much memory as a message says that its body has, or that
-//! a compressed buffer becomes, before it reads a byte of it: where the machine has less, the process ends.
+//! Messages of Arrow files before arrow-ipc decodes them. It takes as much memory as a message says that its body has, or
+//! that a compressed buffer becomes, before it reads a byte of it: where the machine has less, the process ends.
 //!
 //! Invariant: what passes lies in its file, and the process has room for what it becomes.
 

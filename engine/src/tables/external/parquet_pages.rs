@@ -1,5 +1,5 @@
-//! Pages of Parquet files before they are decompressed: decoders of Snappy and LZ4 take as much memory as a page's header says
-//! that it becomes, and a page of zeros is a millionth of what it becomes.
+//! Pages of Parquet files before they are decompressed: decoders of Snappy and LZ4 take as much memory as a page's header
+//! says that it becomes, and a page of zeros is a millionth of what it becomes.
 //!
 //! Invariant: what passes becomes no more than the process has room for. What is not a page is the reader's to refuse.
 
@@ -18,7 +18,8 @@ struct PageBytes {
     compressed: usize,
 }
 
-/// Asks for memory for the largest of some pages, one behind the other, if a query works here. Errors: `memory_exceeded`.
+/// Asks for memory for the largest of some pages, one behind the other, if a query works here.
+/// Errors: `memory_exceeded`.
 pub(crate) fn admit_pages(pages: &[u8]) -> Result<()> {
     QueryUsage::current().map_or(Ok(()), |usage| usage.admit(largest_page(pages)))
 }
