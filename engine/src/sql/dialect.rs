@@ -6,7 +6,7 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -50,12 +50,33 @@ impl Dialect for SqlDialect {
         }
     }
 
-    /// In PostgreSQL texts are joined after numbers are computed: `'a' || 1 + 2` is `a3`.
+    /// In PostgreSQL and DuckDB, sums come before all operators but those of numbers, which are of one rank and taken from
+    /// the left: `'a' || 1 + 2` is `a3`, `1 + 2 << 3` is 24 and `8 | 6 & 3` is 2.
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         match parser.peek_token_ref().token {
-            Token::StringConcat => Some(Ok(self.prec_value(Precedence::PgOther))),
+            Token::StringConcat
+            | Token::ShiftLeft
+            | Token::ShiftRight
+            | Token::Ampersand
+            | Token::Pipe
+            | Token::Overlap
+            | Token::CaretAt => Some(Ok(self.prec_value(Precedence::PgOther))),
             _ => GenericDialect.get_next_precedence(parser),
         }
+    }
+
+    /// Those before a value are of that rank too: `~1 + 2` is `~(1 + 2)`.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let op = match parser.peek_token_ref().token {
+            Token::Tilde => UnaryOperator::BitwiseNot,
+            Token::AtSign => UnaryOperator::PGAbs,
+            Token::PGSquareRoot => UnaryOperator::PGSquareRoot,
+            Token::PGCubeRoot => UnaryOperator::PGCubeRoot,
+            _ => return None,
+        };
+        parser.advance_token();
+        let operand = parser.parse_subexpr(self.prec_value(Precedence::PgOther));
+        Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
     }
 
     /// `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; the parser takes all that follows.

@@ -4,18 +4,11 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use super::shorthand::taken;
 
-/// In PostgreSQL and DuckDB a minus belongs to the number behind it: `-7 ^ 2` is 49. The parser takes powers and shifts first.
+/// In PostgreSQL and DuckDB a minus belongs to the number behind it: `-7 ^ 2` is 49. The parser takes powers first.
 pub(super) fn bind_minus(expr: &mut Expr) {
     let Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: operand } = expr else { return };
     let binds_tighter = |operand: &Expr| {
-        let Expr::BinaryOp { op, .. } = operand else { return false };
-        matches!(
-            op,
-            BinaryOperator::BitwiseXor
-                | BinaryOperator::PGExp
-                | BinaryOperator::PGBitwiseShiftLeft
-                | BinaryOperator::PGBitwiseShiftRight
-        )
+        matches!(operand, Expr::BinaryOp { op: BinaryOperator::BitwiseXor | BinaryOperator::PGExp, .. })
     };
     if !binds_tighter(operand) {
         return;

@@ -1,4 +1,4 @@
-//! Operators that the parser does not know, or reads as names: `NOTNULL`, `GLOB`, `IN [list]`, `@`, `FILTER (condition)`, and
+//! Operators that the parser does not know, or reads as names: `NOTNULL`, `GLOB`, `IN [list]`, `FILTER (condition)`, and
 //! `* LIKE 'pattern'` and `alias: value` in a select list.
 
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
@@ -12,7 +12,7 @@ pub(super) fn has_operators(tokens: &[TokenWithSpan]) -> bool {
     const WORDS: [&str; 4] = ["notnull", "isnull", "glob", "filter"];
     tokens.windows(2).any(|pair| match pair {
         [first, second] => match (&first.token, &second.token) {
-            (Token::AtSign | Token::PGSquareRoot | Token::PGCubeRoot, _) | (Token::Word(_), Token::Colon) => true,
+            (Token::Word(_), Token::Colon) => true,
             (Token::DoubleTilde | Token::Tilde, Token::Tilde) => true,
             (Token::Word(_), Token::LBracket) => is_word(&first.token, "in"),
             (Token::Mul, Token::Word(_)) => {
@@ -59,19 +59,6 @@ pub(super) fn operators(items: Vec<Item>) -> Vec<Item> {
         {
             rest.next();
             kept.push(operator(marks::GLOB, span));
-        } else if let Some(function) = prefix_function(&item).filter(|_| !after_value) {
-            let sign = rest.next_if(|next| next.is_token(&Token::Minus));
-            let value = rest.next();
-            // A call is a name and its brackets.
-            let is_name = value.as_ref().is_some_and(|value| value.word().is_some());
-            let brackets = rest.next_if(|next| is_name && next.parentheses().is_some());
-            match value {
-                Some(value) => {
-                    let argument = sign.into_iter().chain([value]).chain(brackets).collect();
-                    kept.extend(call(function, vec![argument], span));
-                }
-                None => kept.push(item),
-            }
         } else if item.is("filter")
             && kept.last().is_some_and(|last| last.parentheses().is_some())
             && rest.peek().and_then(Item::parentheses).is_some_and(|group| !begins_with(group, "where"))
@@ -85,17 +72,6 @@ pub(super) fn operators(items: Vec<Item>) -> Vec<Item> {
         }
     }
     select_lists(kept)
-}
-
-/// Returns the function that one of PostgreSQL's operators before a value is.
-fn prefix_function(item: &Item) -> Option<&'static str> {
-    let Item::Token(own) = item else { return None };
-    match own.token {
-        Token::AtSign => Some("abs"),
-        Token::PGSquareRoot => Some("sqrt"),
-        Token::PGCubeRoot => Some("cbrt"),
-        _ => None,
-    }
 }
 
 fn operator(mark: &str, span: Span) -> Item {
