@@ -32,19 +32,44 @@ fn with_columns_below(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> 
     if computed.is_empty() {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
-    // Under its own name, so that what is above finds it.
-    let column = |expr: &Expr| Column::new_unqualified(expr.schema_name().to_string());
-    let kept = aggregate.input.schema().columns().into_iter().map(Expr::Column);
-    let named = computed.iter().map(|expr| expr.clone().alias(expr.schema_name().to_string()));
+    let (columns, results) = (aggregate.input.schema().columns(), aggregate.schema.columns());
+    let names = unused_names(&computed, &columns);
+    let kept = columns.into_iter().map(Expr::Column);
+    let named = computed.iter().zip(&names).map(|(expr, name)| expr.clone().alias(name.clone()));
     let below = LogicalPlanBuilder::from(Arc::clone(&aggregate.input)).project(kept.chain(named))?.build()?;
-    let as_columns = |expr: Expr| {
-        let replaced = expr.transform_down(|expr| match computed.contains(&expr) {
-            true => Ok(Transformed::yes(Expr::Column(column(&expr)))),
-            false => Ok(Transformed::no(expr)),
-        });
-        replaced.data()
+    let as_column = |expr: Expr| {
+        let name = computed.iter().zip(&names).find(|(group, _)| **group == expr).map(|(_, name)| name.clone());
+        Ok(match name {
+            Some(name) => Transformed::yes(Expr::Column(Column::new_unqualified(name))),
+            None => Transformed::no(expr),
+        })
     };
+    let as_columns = |expr: Expr| expr.transform_down(as_column).data();
     let groups = aggregate.group_expr.into_iter().map(as_columns).collect::<Result<_>>()?;
     let aggregates = aggregate.aggr_expr.into_iter().map(as_columns).collect::<Result<_>>()?;
-    Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(below), groups, aggregates)?)))
+    let grouped = Aggregate::try_new(Arc::new(below), groups, aggregates)?;
+    let grouped_columns = grouped.schema.columns();
+    let plan = LogicalPlan::Aggregate(grouped);
+    if grouped_columns == results {
+        return Ok(Transformed::yes(plan));
+    }
+    // What is above finds groups and aggregates by the names that they had.
+    let renamed = grouped_columns.into_iter().zip(results).map(|(column, result)| match column == result {
+        true => Expr::Column(column),
+        false => Expr::Column(column).alias_qualified(result.relation, result.name),
+    });
+    Ok(Transformed::yes(LogicalPlanBuilder::from(plan).project(renamed)?.build()?))
+}
+
+/// Returns a name for each value: its own, unless that is a column's, as a cast is called what it casts.
+fn unused_names(values: &[Expr], columns: &[Column]) -> Vec<String> {
+    let mut names: Vec<String> = columns.iter().map(Column::flat_name).collect();
+    for value in values {
+        let mut name = value.schema_name().to_string();
+        while names.contains(&name) {
+            name.push('_');
+        }
+        names.push(name);
+    }
+    names.split_off(columns.len())
 }
