@@ -76,7 +76,10 @@ fn read_items(pattern: &str) -> Result<Vec<Item<'static>>> {
 /// Returns the time in a text, in UTC where it has an offset or a time zone.
 fn time_of(text: &str, items: &[Item<'static>]) -> Option<NaiveDateTime> {
     let mut parsed = Parsed::new();
-    let zone = read(&mut parsed, text, items)?;
+    let zone = read(&mut parsed, text, items).or_else(|| {
+        parsed = Parsed::new();
+        read(&mut parsed, &with_whole_fraction(text, items)?, items)
+    })?;
     if let Some(seconds) = parsed.timestamp() {
         return chrono::DateTime::from_timestamp(seconds, parsed.nanosecond().unwrap_or(0))
             .map(|time| time.naive_utc());
@@ -110,6 +113,25 @@ fn read(parsed: &mut Parsed, text: &str, items: &[Item<'static>]) -> Option<Opti
     let zone = zone_named(name)?;
     parse(parsed, rest, behind.iter()).ok()?;
     Some(Some(zone))
+}
+
+/// Returns a text with all digits that the pattern has for its fraction of a second, where it has fewer: as in DuckDB and Python
+/// `%f` reads `.5` as half a second.
+fn with_whole_fraction(text: &str, items: &[Item<'static>]) -> Option<String> {
+    let (at, digits) = items.iter().enumerate().find_map(|(at, item)| Some((at, fraction_digits(item)?)))?;
+    let rest = parse_and_remainder(&mut Parsed::new(), text, items.get(..at)?.iter()).ok()?;
+    let written = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (before, behind) = text.split_at_checked(text.len() - rest.len() + written)?;
+    (1..digits).contains(&written).then(|| format!("{before}{}{behind}", "0".repeat(digits - written)))
+}
+
+/// Returns how many digits a part of a pattern has that is a fraction of a second.
+fn fraction_digits(item: &Item<'static>) -> Option<usize> {
+    let fractions = [("%6f", 6), ("%3f", 3), ("%9f", 9)];
+    fractions
+        .into_iter()
+        .find(|(part, _)| StrftimeItems::new(part).next().as_ref() == Some(item))
+        .map(|(_, digits)| digits)
 }
 
 /// Returns the date of what was read. A month or a day comes before the number of a day or of a week in the year.
@@ -181,6 +203,11 @@ mod tests {
             ("2024 200", "%Y %j", Some("2024-07-18 00:00:00")),
             ("2024-10-5", "%G-%V-%u", Some("2024-03-08 00:00:00")),
             ("24-3-5", "%y-%m-%d", Some("2024-03-05 00:00:00")),
+            ("2024-03-05 10:00:00.05Z", "%Y-%m-%d %H:%M:%S.%fZ", Some("2024-03-05 10:00:00.050")),
+            ("1.5", "%S.%g", Some("1900-01-01 00:00:01.500")),
+            ("5 1", "%f %S", Some("1900-01-01 00:00:01.500")),
+            ("1.1234567", "%S.%f", None),
+            ("1.", "%S.%f", None),
         ] {
             let time = time_of(text, &read_items(pattern).unwrap());
             assert_eq!(time.map(|time| time.to_string()).as_deref(), expected, "{text} {pattern}");
