@@ -69,6 +69,21 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
              the outer one of its rows",
         );
     }
+    if message.contains("nnest should be rewritten to LogicalPlan::Unnest") {
+        return Some(
+            "unnest makes rows, in a select list or in FROM; put it there below: SELECT x FROM (SELECT unnest(list) AS x FROM t) \
+             WHERE x > 1",
+        );
+    }
+    if message.contains("ubstring without for/from is not valid") {
+        return Some("substring takes where to begin: substring(text, 2), substring(text, 2, 3)");
+    }
+    if message.contains("params but UDF support only") {
+        return Some(
+            "the lambda names more values than its function gives it: list_transform(list, (x, i) -> x * i), \
+             list_reduce(list, (a, x) -> a + x)",
+        );
+    }
     let written_out = WRITTEN_OUT.iter().find(|(said, _)| message.contains(said)).map(|(_, words)| *words);
     if written_out.is_some() {
         return written_out;
