@@ -89,7 +89,7 @@ impl<'a> Binder<'a> {
         let given: Vec<String> = input.columns.iter().map(|column| column.name.clone()).collect();
         let result = match call.function.text.as_str() {
             "bag_unpack" => self.bag_unpack(input, call, environment)?,
-            "pivot" => self.pivot(input, call, environment)?,
+            "pivot" => self.pivot(input, call, schema, environment)?,
             "narrow" if call.arguments.is_empty() => self.narrow(input, span)?,
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
@@ -114,8 +114,7 @@ impl<'a> Binder<'a> {
             Some(schema) => {
                 let is_declared = |column: &Column| schema.columns.iter().any(|it| it.name.text == column.name);
                 let has_others = !schema.keeps_input && !result.columns.iter().all(is_declared);
-                let lacks_some = schema.columns.iter().any(|it| result.column(&it.name.text).is_none());
-                if call.function.text == "pivot" && (has_others || lacks_some) {
+                if call.function.text == "pivot" && has_others {
                     return invalid(call.function.span, "`pivot` has other columns than those that are declared");
                 }
                 self.as_declared(result, schema, &given)
@@ -230,27 +229,23 @@ impl<'a> Binder<'a> {
         self.projected(input, outputs)
     }
 
-    fn pivot(&mut self, input: Relation, call: &'a FunctionCall, environment: &Environment<'a>) -> Result<Relation> {
+    fn pivot(
+        &mut self,
+        input: Relation,
+        call: &'a FunctionCall,
+        schema: Option<&'a PluginSchema>,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
         let Some(pivot) = call.arguments.first() else {
             return invalid(call.function.span, "`pivot` takes a column");
         };
         let column = self.column_of(&input, pivot)?;
-        let plan = input.distinct_values(&column)?;
-        let mut values: Vec<(String, ScalarValue)> = Vec::new();
         let as_text = self.convert(column.typed(), KqlType::String, pivot.span)?;
-        for batch in self.rows(plan, MAX_COLUMNS + 1)? {
-            for row in 0..batch.num_rows() {
-                let value = ScalarValue::try_from_array(batch.column(0), row)?;
-                let text =
-                    self.convert(Typed::new(lit(value.clone()), column.kql_type), KqlType::String, pivot.span)?;
-                let name = text_of(constant_of(&text.expr)?.as_ref()).unwrap_or_default().to_owned();
-                values.push((name, value));
-            }
-        }
-        if values.len() > MAX_COLUMNS {
-            return invalid(pivot.span, format!("the column has more than {MAX_COLUMNS} values"));
-        }
-        values.sort_by(|a, b| a.0.cmp(&b.0));
+        let names: Vec<String> = match schema {
+            // The values are not looked at: one that is not declared has no column, one that is not there an empty one.
+            Some(schema) => schema.columns.iter().map(|declared| declared.name.text.clone()).collect(),
+            None => self.values_as_names(&input, &column, pivot.span)?,
+        };
 
         let aggregate = match call.arguments.get(1) {
             Some(argument) => match aggregates::aggregate_call(&argument.expr) {
@@ -273,15 +268,36 @@ impl<'a> Binder<'a> {
             keys = others.cloned().collect();
         }
         let collected = RefCell::new(Vec::new());
-        let mut outputs = Vec::with_capacity(values.len());
-        for (name, _) in &values {
-            let is_value = as_text.expr.clone().eq(text_literal(name));
+        let mut outputs = Vec::with_capacity(names.len());
+        for name in names {
+            if schema.is_some() && keys.iter().any(|key| key.name == name) {
+                continue;
+            }
+            let is_value = as_text.expr.clone().eq(text_literal(&name));
             let typed =
                 self.filtered_aggregate(&input, aggregate, is_value, &collected, call.function.span, environment)?;
-            outputs.push((name.clone(), typed));
+            outputs.push((name, typed));
         }
         let keys = keys.iter().map(|key| (key.name.clone(), key.typed())).collect();
         self.grouped(input, keys, collected.into_inner(), outputs)
+    }
+
+    /// Returns the values of a column as texts, in their order.
+    fn values_as_names(&mut self, input: &Relation, column: &Column, span: Span) -> Result<Vec<String>> {
+        let plan = input.distinct_values(column)?;
+        let mut names: Vec<String> = Vec::new();
+        for batch in self.rows(plan, MAX_COLUMNS + 1)? {
+            for row in 0..batch.num_rows() {
+                let value = ScalarValue::try_from_array(batch.column(0), row)?;
+                let text = self.convert(Typed::new(lit(value), column.kql_type), KqlType::String, span)?;
+                names.push(text_of(constant_of(&text.expr)?.as_ref()).unwrap_or_default().to_owned());
+            }
+        }
+        if names.len() > MAX_COLUMNS {
+            return invalid(span, format!("the column has more than {MAX_COLUMNS} values"));
+        }
+        names.sort();
+        Ok(names)
     }
 
     /// Returns the aggregate over the rows of one value of the pivot column, by default their number.
