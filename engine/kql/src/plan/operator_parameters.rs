@@ -24,8 +24,7 @@ const FIND: &[KnownParameter] = &[("withsource", AllowedValues::Any), ("with_sou
 const GET_SCHEMA: &[KnownParameter] = &[("kind", AllowedValues::Words(&["csl"]))];
 const JOIN: &[KnownParameter] = &[("kind", AllowedValues::Any)];
 const MAKE_SERIES: &[KnownParameter] = &[("kind", AllowedValues::Words(&["nonempty"]))];
-const MV_APPLY: &[KnownParameter] = &[("with_itemindex", AllowedValues::Any)];
-const MV_EXPAND: &[KnownParameter] = &[
+const EXPANSION: &[KnownParameter] = &[
     ("kind", AllowedValues::Words(&["bag", "array"])),
     ("bagexpansion", AllowedValues::Words(&["bag", "array"])),
     ("with_itemindex", AllowedValues::Any),
@@ -49,8 +48,7 @@ fn known_parameters(kind: &OperatorKind) -> Option<&'static [KnownParameter]> {
         OperatorKind::GetSchema => GET_SCHEMA,
         OperatorKind::Join { .. } | OperatorKind::Lookup { .. } => JOIN,
         OperatorKind::MakeSeries(_) => MAKE_SERIES,
-        OperatorKind::MvApply(_) => MV_APPLY,
-        OperatorKind::MvExpand(_) => MV_EXPAND,
+        OperatorKind::MvApply(_) | OperatorKind::MvExpand(_) => EXPANSION,
         OperatorKind::Parse(_) => PARSE,
         OperatorKind::Reduce { .. } => REDUCE,
         OperatorKind::Scan(_) => SCAN,
