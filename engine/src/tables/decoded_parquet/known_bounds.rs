@@ -300,6 +300,7 @@ impl AsyncFileReader for KnownBoundsReader {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
     use arrow::datatypes::Field;
