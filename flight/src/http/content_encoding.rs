@@ -86,6 +86,7 @@ fn in_turns(decoder: impl AsyncRead + Send + 'static) -> Body {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use http::HeaderValue;
 
