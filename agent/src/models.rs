@@ -325,6 +325,11 @@ pub trait ModelProvider: Send + Sync {
     fn forces_calls(&self) -> bool {
         false
     }
+    /// Returns whether its server may pass over [`ChatRequest::tool_choice`] all the same, as some do that speak the
+    /// protocol of another: a reply without the call is then followed, once, by a turn that forces it by a schema.
+    fn may_ignore_tool_choice(&self) -> bool {
+        false
+    }
     /// Returns what serves it, as OpenTelemetry names providers of models.
     fn provider_name(&self) -> &'static str {
         "querent"

@@ -4,6 +4,7 @@
 mod configured;
 mod provider;
 mod refusals;
+mod tool_choice;
 
 use futures::StreamExt;
 use querent_agent::models::remote::RemoteKind;

@@ -10,6 +10,7 @@
 //! [`ChatRole::Tool`] with `tool_name`); what the model receives instead is decided here.
 
 mod forced;
+mod ignored_choice;
 mod parse;
 mod schema;
 mod text_form;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use tracing::{Instrument, Span};
 
 use self::forced::{ForcedCallParser, forced_instructions, forced_schema};
+use self::ignored_choice::with_forced_call;
 use self::parse::ActionParser;
 use self::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
 use self::text_form::TextFormParser;
@@ -112,8 +114,14 @@ impl ToolCalling {
     async fn begin_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         let is_enforced = self.capabilities.tool_style == ToolStyle::Native && self.provider.forces_calls();
         let must_call = matches!(turn.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        if must_call && !is_enforced && !turn.tools.is_empty() {
-            return self.forced_turn(turn).await;
+        if must_call && !turn.tools.is_empty() {
+            if !is_enforced {
+                return self.forced_turn(turn).await;
+            }
+            if self.provider.may_ignore_tool_choice() {
+                let first = self.native_turn(turn.clone()).await?;
+                return Ok(with_forced_call(self.clone(), turn, first));
+            }
         }
         match self.capabilities.tool_style {
             ToolStyle::Native => self.native_turn(turn).await,
@@ -315,12 +323,30 @@ fn object_in(content: &str) -> &str {
 }
 
 fn not_an_action(content: &str) -> AgentError {
-    const SHOWN_CHARS: usize = 200;
-    let shown: String = content.chars().take(SHOWN_CHARS).collect();
     AgentError::ModelFailed {
         detail: format!(
-            "the reply is not one of the actions it was held to: {shown}; \
-             the server may not support `format` with a JSON schema, set QUERENT_AGENT_TOOL_STYLE=native"
+            "the reply is not one of the actions it was held to: {}; \
+             the server may not support `format` with a JSON schema, set QUERENT_AGENT_TOOL_STYLE=native",
+            shown(content)
         ),
     }
+}
+
+fn no_forced_call(content: &str) -> AgentError {
+    let replied = match content.trim() {
+        "" => "it replied with nothing".to_owned(),
+        said => format!("it replied: {}", shown(said)),
+    };
+    AgentError::ModelFailed {
+        detail: format!(
+            "the request forces a call of a tool, and the model made none: {replied}; its server may support neither \
+             `tool_choice` nor JSON schemas, use another model"
+        ),
+    }
+}
+
+/// Returns the beginning of a reply, for a message.
+fn shown(content: &str) -> String {
+    const SHOWN_CHARS: usize = 200;
+    content.chars().take(SHOWN_CHARS).collect()
 }

@@ -149,6 +149,12 @@ impl ModelProvider for ConfiguredModel {
         self.first.provider.forces_calls()
     }
 
+    fn may_ignore_tool_choice(&self) -> bool {
+        // A turn does not say which of them has taken it.
+        let mut candidates = std::iter::once(&self.first).chain(&self.fallbacks);
+        candidates.any(|candidate| candidate.provider.may_ignore_tool_choice())
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         self.ask(|candidate| async move { candidate.provider.capabilities().await }).await
     }

@@ -82,6 +82,10 @@ impl ModelProvider for RecordingModel {
         self.inner.forces_calls()
     }
 
+    fn may_ignore_tool_choice(&self) -> bool {
+        self.inner.may_ignore_tool_choice()
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         let capabilities = self.inner.capabilities().await?;
         let header = Header { model: self.model_id().to_owned(), capabilities: capabilities.clone() };

@@ -224,6 +224,10 @@ impl ModelProvider for RemoteModel {
         true
     }
 
+    fn may_ignore_tool_choice(&self) -> bool {
+        true
+    }
+
     async fn capabilities(&self) -> Result<ModelCapabilities> {
         self.capabilities.get_or_try_init(|| self.probe()).await.cloned()
     }

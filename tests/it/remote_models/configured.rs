@@ -198,7 +198,7 @@ async fn answer(models: &Models) -> querent_agent::Result<String> {
     Ok(texts.collect())
 }
 
-fn file(text: &str) -> (TempDir, SettingSources) {
+pub(super) fn file(text: &str) -> (TempDir, SettingSources) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("querent.toml");
     std::fs::write(&path, text).unwrap();

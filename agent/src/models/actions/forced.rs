@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::schema::{ACTION_FIELD, required_arguments};
-use super::{ContentReader, not_an_action, object_in};
+use super::{ContentReader, no_forced_call, object_in};
 use crate::error::Result;
 use crate::models::{DoneReason, ModelEvent, ModelToolCall, ToolSpec};
 
@@ -140,7 +140,7 @@ impl ContentReader for ForcedCallParser {
             (None, DoneReason::Length | DoneReason::Filtered) => Ok(Vec::new()),
             // It called a tool in its server's own way.
             (None, DoneReason::Stop) if self.content.trim().is_empty() => Ok(Vec::new()),
-            (None, DoneReason::Stop) => Err(not_an_action(&self.content)),
+            (None, DoneReason::Stop) => Err(no_forced_call(&self.content)),
         }
     }
 }
