@@ -163,6 +163,44 @@ async fn sessions_have_the_keys_that_adk_declares() {
 }
 
 #[tokio::test]
+async fn sessions_share_the_state_of_their_user_and_of_their_application() {
+    let server = TestServer::start(TestSettings::default().script(script()).tokens(TOKENS)).await;
+    let sessions = |app: &str, user: &str| format!("/apps/{app}/users/{user}/sessions");
+    let state_of =
+        async |path: String, token: &'static str| server.get(&path, Some(token)).await.json()["state"].clone();
+    let first = json!({ "state": { "own": 1, "user:tone": "brief", "app:unit": "km" } });
+    let made = server.post(SESSION, &first, Some("ann-tok")).await.json();
+    assert_eq!(made["state"], first["state"]);
+
+    // By a run, and by a change.
+    let mut body = asked("plain", false);
+    body["sessionId"] = json!("s2");
+    body["stateDelta"] = json!({ "user:tone": "long", "user:city": "Bern", "other": 2, "temp:x": 3 });
+    assert_eq!(server.post("/run_sse", &body, Some("ann-tok")).await.status, 200);
+    let shared = |own: Value| {
+        let mut state = json!({ "user:tone": "long", "user:city": "Bern", "app:unit": "km" });
+        state.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        state
+    };
+    assert_eq!(state_of(SESSION.to_owned(), "ann-tok").await, shared(json!({ "own": 1 })));
+    let listed = server.get(&sessions("querent", "u1"), Some("ann-tok")).await.json();
+    assert_eq!(listed[0]["state"], shared(json!({ "other": 2 })), "{listed}");
+    let patch = server.http.patch(server.url(SESSION)).json(&json!({ "stateDelta": { "app:unit": "mi" } }));
+    assert_eq!(server.send(patch, Some("ann-tok")).await.json()["state"]["app:unit"], "mi");
+
+    // Another user has the application's; another application, and another caller, have nothing of it.
+    let made = async |path: String, token| server.post(&path, &json!({}), Some(token)).await.json()["state"].clone();
+    assert_eq!(made(sessions("querent", "u2"), "ann-tok").await, json!({ "app:unit": "mi" }));
+    assert_eq!(made(sessions("other", "u1"), "ann-tok").await, json!({}));
+    assert_eq!(made(sessions("querent", "u1"), "bob-tok").await, json!({}));
+
+    // It outlives the session that it came with, and is no session itself.
+    server.send(server.http.delete(server.url(SESSION)), Some("ann-tok")).await;
+    assert_eq!(made(sessions("querent", "u1"), "ann-tok").await["user:city"], "Bern");
+    assert_eq!(server.get(&sessions("querent", "u1"), Some("ann-tok")).await.json().as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn sessions_are_their_owners() {
     let server = TestServer::start(TestSettings::default().script(script()).tokens(TOKENS)).await;
     assert_eq!(server.post("/run_sse", &asked("plain", false), Some("ann-tok")).await.status, 200);

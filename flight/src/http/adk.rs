@@ -4,6 +4,7 @@
 
 mod scope;
 pub(super) mod sessions;
+mod shared_state;
 
 use axum::response::Response;
 use futures::StreamExt;

@@ -8,6 +8,7 @@ use querent_catalog::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::shared_state::{is_shared, keep_shared};
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::state::AppState;
@@ -60,15 +61,19 @@ impl AdkScope {
         for (name, at) in [(&self.app, "appName"), (&self.user, "userId"), (&id, "sessionId")] {
             check_name(name, at)?;
         }
+        let (shared, own): (Map<_, _>, Map<_, _>) = with.into_iter().partition(|(key, _)| is_shared(key));
         let record = ConversationRecord {
             app: self.app.clone(),
             user_id: self.user.clone(),
             title: title.to_owned(),
-            state_json: merged("{}", with)?,
+            state_json: merged("{}", own)?,
             ..ConversationRecord::new(self.key(&id), principal.subject(), Utc::now())
         };
         match state.agent.catalog().conversations().open(principal, &record).await? {
-            ConversationAccess::Created(record) => Ok((record, true)),
+            ConversationAccess::Created(record) => {
+                keep_shared(state, principal, &record, shared).await?;
+                Ok((record, true))
+            }
             ConversationAccess::Existing(record) if record.app == self.app => Ok((record, false)),
             ConversationAccess::Existing(_) | ConversationAccess::Foreign => Err(unknown(&id)),
         }
@@ -79,13 +84,14 @@ fn unknown(id: &str) -> OpenAiError {
     CatalogError::ConversationNotFound { id: id.to_owned() }.into()
 }
 
-/// Merges `delta` into a session's state and returns the session.
+/// Merges `delta` into a session's state, and into what it shares with others. Returns the session.
 pub(super) async fn merge_state(
     state: &AppState,
     principal: &Principal,
     session: &ConversationRecord,
     delta: Map<String, Value>,
 ) -> Result<ConversationRecord, OpenAiError> {
+    let delta = keep_shared(state, principal, session, delta).await?;
     if delta.is_empty() {
         return Ok(session.clone());
     }
@@ -94,7 +100,8 @@ pub(super) async fn merge_state(
     Ok(state.agent.catalog().conversations().update(principal, &session.key, &change).await?)
 }
 
-fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
+/// Returns a state with the changes of `delta`. Errors: `state_too_large`.
+pub(super) fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
     let mut merged: Map<String, Value> = serde_json::from_str(state_json).unwrap_or_default();
     merged.extend(delta.into_iter().filter(|(key, _)| !key.starts_with(OF_ONE_RUN)));
     let text = Value::Object(merged).to_string();

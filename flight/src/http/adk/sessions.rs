@@ -1,6 +1,8 @@
 //! ADK's sessions: `{id, appName, userId, state, events, lastUpdateTime}` and no other key, since its clients refuse
 //! others. The events are those of the session's runs, rendered again from their logs.
 
+use std::collections::BTreeMap;
+
 use axum::extract::Path;
 use axum::response::Response;
 use http::StatusCode;
@@ -13,6 +15,7 @@ use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStat
 use serde_json::{Map, Value, json};
 
 use super::scope::{AdkScope, merge_state, new_session_id};
+use super::shared_state::shared_state;
 use crate::error::ErrorCode;
 use crate::http::elsewhere::as_stored;
 use crate::http::ksadk::scope::newest_sessions;
@@ -68,7 +71,8 @@ async fn make(
     if !is_new {
         return Err(OpenAiError::conflict(ErrorCode::AlreadyExists, format!("session `{id}` exists already")));
     }
-    Ok(json_response(StatusCode::OK, &session_json(scope, &record, Vec::new())))
+    let shared = shared_state(state, principal, &record).await?;
+    Ok(json_response(StatusCode::OK, &session_json(scope, &record, shared, Vec::new())))
 }
 
 /// `GET .../sessions`: newest activity first, without events.
@@ -79,7 +83,19 @@ pub(in crate::http) async fn list(
     let scope = AdkScope { app, user };
     let filter = ConversationFilter { space: scope.space(), app: Some(scope.app.clone()), user_id: None };
     let records = newest_sessions(&state, &principal, &filter).await?;
-    let sessions: Vec<Value> = records.iter().map(|record| session_json(&scope, record, Vec::new())).collect();
+    let mut of_owners: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut sessions = Vec::with_capacity(records.len());
+    for record in &records {
+        let shared = match of_owners.get(record.subject.as_str()) {
+            Some(shared) => shared.clone(),
+            None => {
+                let shared = shared_state(&state, &principal, record).await?;
+                of_owners.insert(&record.subject, shared.clone());
+                shared
+            }
+        };
+        sessions.push(session_json(&scope, record, shared, Vec::new()));
+    }
     Ok(json_response(StatusCode::OK, &json!(sessions)))
 }
 
@@ -137,16 +153,25 @@ async fn session_response(
             running = Some(run);
         }
     }
-    let answer = json_response(StatusCode::OK, &session_json(scope, record, events));
+    let shared = shared_state(state, principal, record).await?;
+    let answer = json_response(StatusCode::OK, &session_json(scope, record, shared, events));
     Ok(as_stored(state, running.as_ref(), answer).await?)
 }
 
-fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value>) -> Value {
+/// Returns a session with its own state and what it shares with others.
+fn session_json(
+    scope: &AdkScope,
+    record: &ConversationRecord,
+    shared: Map<String, Value>,
+    events: Vec<Value>,
+) -> Value {
+    let mut kept: Map<String, Value> = serde_json::from_str(&record.state_json).unwrap_or_default();
+    kept.extend(shared);
     json!({
         "id": record.key.id,
         "appName": scope.app,
         "userId": scope.user,
-        "state": serde_json::from_str::<Value>(&record.state_json).unwrap_or_else(|_| json!({})),
+        "state": kept,
         "events": events,
         "lastUpdateTime": record.updated_at.timestamp_millis() as f64 / 1_000.0,
     })
