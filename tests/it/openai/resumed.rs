@@ -296,6 +296,35 @@ async fn a_call_is_decided_where_it_was_made() {
     assert_eq!(told["output_text"], "You are welcome.");
 }
 
+/// A call that waits is not there any more once its item is deleted, nor is the question to a person.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_call_whose_item_is_deleted_is_not_told() {
+    let server = serve().await;
+    for (conversation, question, kind) in
+        [("c-deleted", "weather?", "function_call"), ("c-unasked", "create a table", "mcp_approval_request")]
+    {
+        let body = |input: Value| json!({"input": input, "conversation": conversation, "tools": [weather()]});
+        let paused = respond(&server, body(json!(question))).await;
+        let asked = paused["output"].as_array().unwrap().iter().find(|item| item["type"] == kind).unwrap();
+        let item = format!("/v1/conversations/{conversation}/items/{}", asked["id"].as_str().unwrap());
+        let deleted = server.send(server.http.delete(server.url(&item)), Some("ann-tok")).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text);
+        let answer = respond(&server, body(json!("thanks"))).await;
+        assert_eq!(answer["output_text"], "You are welcome.");
+        let told = told(&server);
+        assert_eq!(told.iter().filter(|message| message.role == ChatRole::User).count(), 2, "{told:?}");
+        let is_of_call = |message: &ChatMessage| !message.tool_calls.is_empty() || message.role == ChatRole::Tool;
+        assert!(!told.iter().any(is_of_call), "{kind}: {told:?}");
+        // It is given up, whatever comes later.
+        let late = match kind {
+            "function_call" => output_of(&json!({"output": [asked]}), 0, "sunny"),
+            _ => json!({"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": true}),
+        };
+        let reply = server.post("/v1/responses", &body(json!([late])), Some("ann-tok")).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (409, &json!("already_resumed")), "{}", reply.text);
+    }
+}
+
 fn output_of(response: &Value, at: usize, output: &str) -> Value {
     json!({"type": "function_call_output", "call_id": response["output"][at]["call_id"], "output": output})
 }

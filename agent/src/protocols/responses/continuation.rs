@@ -153,10 +153,10 @@ impl Continuation<'_> {
             }
             None => previous,
         };
-        let mut added = Vec::new();
+        let mut joined = JoinedConversation::default();
         match (&base, conversation) {
             (base, Some(key)) => {
-                added = self.join(&mut request, key, base.as_ref(), asked_text(&question_items)).await?;
+                joined = self.join(&mut request, key, base.as_ref(), asked_text(&question_items)).await?;
             }
             (Some(base), None) => {
                 request.go_on_from(messages_of(base)?);
@@ -169,7 +169,8 @@ impl Continuation<'_> {
             }
             (None, None) => {}
         }
-        request.resume = self.resumed_calls(request.previous_run_id, resumed).await?;
+        let JoinedConversation { mut added, deleted_calls } = joined;
+        request.resume = self.resumed_calls(request.previous_run_id, resumed, &deleted_calls).await?;
         add_missing_calls(&mut request.history, &request.resume);
         if request.resume.is_empty() && !says_nothing {
             request.history.append(&mut added);
@@ -210,8 +211,8 @@ impl Continuation<'_> {
 
     async fn ask_in(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
         let question = request.question();
-        let added = self.join(request, key, None, &question).await?;
-        request.resume = self.resumed_calls(request.previous_run_id, Vec::new()).await?;
+        let JoinedConversation { added, deleted_calls } = self.join(request, key, None, &question).await?;
+        request.resume = self.resumed_calls(request.previous_run_id, Vec::new(), &deleted_calls).await?;
         add_missing_calls(&mut request.history, &request.resume);
         match request.resume.is_empty() {
             true => request.history.extend(added),
@@ -222,14 +223,14 @@ impl Continuation<'_> {
     }
 
     /// Lets the run continue a conversation, from `base`, where that is a run of the conversation, else from its last one.
-    /// Returns the messages that the client itself has added to it since.
+    /// Returns what the client itself has changed in it since.
     async fn join(
         &self,
         request: &mut RunRequest,
         key: ConversationKey,
         base: Option<&RunRecord>,
         question: &str,
-    ) -> std::result::Result<Vec<ChatMessage>, ContinueError> {
+    ) -> std::result::Result<JoinedConversation, ContinueError> {
         continue_conversation(self.catalog, self.who, request, key.clone(), question).await?;
         if let Some(base) = base.filter(|base| base.conversation.as_ref() == Some(&key)) {
             request.go_on_from(messages_of(base)?);
@@ -250,6 +251,14 @@ impl Continuation<'_> {
                 }
                 continue;
             }
+            if let InputItem::ApprovalRequest { id, name, arguments } = removed_item {
+                if !self.was_approved(id).await? {
+                    let arguments = serde_json::from_str(arguments).unwrap_or_default();
+                    let call = ModelToolCall { id: Some(id.clone()), name: name.clone(), arguments };
+                    take_out(&mut request.history, &[ChatMessage::assistant("", vec![call])]);
+                }
+                continue;
+            }
             let item = std::slice::from_ref(removed_item);
             let gone = match messages(item, &self.remaining_files(item).await?).await {
                 Ok(gone) => gone,
@@ -262,7 +271,17 @@ impl Continuation<'_> {
         }
         let added = messages(&added, &self.remaining_files(&added).await?).await?;
         added.instructions.into_iter().for_each(|text| request.add_standing_instructions(text));
-        Ok(added.said)
+        let deleted_calls = removed.iter().filter_map(asking_id).map(str::to_owned).collect();
+        Ok(JoinedConversation { added: added.said, deleted_calls })
+    }
+
+    /// Whether a call was approved, or nobody knows of it any more: then it stands in the history as it was made.
+    async fn was_approved(&self, call_id: &str) -> Result<bool> {
+        match self.catalog.pending_calls().get(self.who, call_id).await {
+            Ok(call) => Ok(call.state == PendingState::Approved),
+            Err(CatalogError::PendingCallNotFound { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the decisions that the client has added to a conversation on calls of its last run that still wait, but for
@@ -413,6 +432,15 @@ impl Continuation<'_> {
     }
 }
 
+/// What a client itself changed in a conversation that a run continues.
+#[derive(Default)]
+struct JoinedConversation {
+    /// What it added, as messages.
+    added: Vec<ChatMessage>,
+    /// The ids of calls and of requests for approval that it deleted.
+    deleted_calls: Vec<String>,
+}
+
 /// What a client itself changed in a conversation.
 #[derive(Default)]
 struct ChangedItems {
@@ -476,6 +504,15 @@ fn asked_text(items: &[InputItem]) -> &str {
         _ => None,
     });
     text.unwrap_or_default()
+}
+
+/// Returns the id of the call whose outcome an item asks for.
+fn asking_id(item: &InputItem) -> Option<&str> {
+    match item {
+        InputItem::FunctionCall { call_id, .. } => Some(call_id.as_str()),
+        InputItem::ApprovalRequest { id, .. } => Some(id.as_str()),
+        _ => None,
+    }
 }
 
 fn is_question(item: &InputItem) -> bool {

@@ -232,13 +232,15 @@ impl Continuation<'_> {
         })
     }
 
-    /// Returns the decided calls, and what becomes of the other calls that the continued run left.
+    /// Returns the decided calls, and what becomes of the other calls that the continued run left; the model is not told of
+    /// those that the client has deleted, unless they were made.
     ///
     /// Errors: a call of the client's has no output, and another has.
     pub(super) async fn resumed_calls(
         &self,
         base: Option<Uuid>,
         decided: Vec<DecidedCall>,
+        deleted: &[String],
     ) -> std::result::Result<Vec<ResumedCall>, ContinueError> {
         let mut resumed: Vec<ResumedCall> = decided
             .into_iter()
@@ -250,7 +252,8 @@ impl Continuation<'_> {
         let Some(run_id) = base else { return Ok(resumed) };
         let goes_on = !resumed.is_empty();
         for call in self.catalog.pending_calls().of_run(self.who, run_id).await? {
-            if resumed.iter().any(|resumed| resumed.call.call_id == call.call_id) {
+            let is_deleted = deleted.contains(&call.call_id) && call.state != PendingState::Approved;
+            if is_deleted || resumed.iter().any(|resumed| resumed.call.call_id == call.call_id) {
                 continue;
             }
             if goes_on && call.kind == PendingKind::ClientTool {

@@ -11,7 +11,7 @@ use querent_agent::protocols::responses::{
 };
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
-    Principal,
+    PendingState, Principal,
 };
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -154,7 +154,33 @@ pub(in crate::http) async fn remove_item(
         catalog.items().insert(&[removed]).await?;
     }
     catalog.items().delete(&principal, &item_id).await?;
+    give_up_call(&state, &principal, &record.key, &item).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+/// Gives up a call of a conversation that waits, with its item: no later decision brings it back.
+async fn give_up_call(
+    state: &AppState,
+    principal: &Principal,
+    key: &ConversationKey,
+    item: &Value,
+) -> Result<(), OpenAiError> {
+    let call_id = match item["type"].as_str() {
+        Some("function_call") => item["call_id"].as_str(),
+        Some("mcp_approval_request") => item["id"].as_str(),
+        _ => None,
+    };
+    let Some(call_id) = call_id else { return Ok(()) };
+    let calls = state.agent.catalog().pending_calls();
+    match calls.get(principal, call_id).await {
+        // A client may have added the call of another conversation.
+        Ok(call) if call.conversation.as_ref() == Some(key) && call.state == PendingState::Waiting => {
+            calls.decide(principal, call_id, PendingState::Abandoned, "{}").await?;
+            Ok(())
+        }
+        Ok(_) | Err(CatalogError::PendingCallNotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Creates the record of an item of a conversation.
