@@ -60,6 +60,34 @@ async fn clients_of_ag_ui_before_1_get_outcomes_that_they_know() {
     assert_eq!(pending.as_array().map(Vec::len), Some(1), "{told:#?}");
 }
 
+/// As in the other protocols; of the server's own calls a run that broke off leaves some without a result.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_an_ag_ui_client_are_answered_together() {
+    let server = serve().await;
+    let call =
+        |id: &str, name: &str| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": "{}" } });
+    let result = |id: &str| json!({ "id": format!("m-{id}"), "role": "tool", "toolCallId": id, "content": "rain" });
+    let (oslo, rome, own) = (call("c1", "get_weather"), call("c2", "get_weather"), call("c3", "run_sql"));
+    for (calls, results, status) in [
+        (json!([oslo, rome]), vec![result("c1")], 400),
+        (json!([oslo, rome]), vec![], 400),
+        (json!([oslo, rome]), vec![result("c2"), result("c1")], 200),
+        (json!([oslo, own]), vec![result("c1")], 200),
+    ] {
+        let mut body = asked("cities");
+        body["tools"] = json!([{ "name": "get_weather", "description": "", "parameters": { "type": "object" } }]);
+        let messages = body["messages"].as_array_mut().unwrap();
+        messages.push(json!({ "id": "m2", "role": "assistant", "toolCalls": calls }));
+        messages.extend(results);
+        let reply = server.post(AG_UI, &body, ANN).await;
+        assert_eq!(reply.status, status, "{body}: {}", reply.text);
+        if status == 400 {
+            assert!(reply.text.contains("No tool output found for function call c"), "{}", reply.text);
+            assert_eq!(reply.json()["error"]["param"], "messages", "{}", reply.text);
+        }
+    }
+}
+
 /// What a person decides comes with the whole conversation, as its library sends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_of_ag_ui_is_answered() {

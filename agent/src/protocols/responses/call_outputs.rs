@@ -4,14 +4,38 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::{BadRequest, InputItem};
-use crate::models::ChatRole;
+use crate::models::{ChatRole, ToolSpec};
 
 /// Refuses a call that has two outputs, calls of one reply of which only some have one, and calls at the end without
 /// any. Calls that are followed by another question were given up: they pass.
 pub(super) fn check_outputs(items: &[InputItem]) -> Result<(), BadRequest> {
+    check(items.iter())
+}
+
+/// Refuses the same of the calls of the client's `tools`, in a history that has the server's own calls too.
+pub(super) fn check_client_outputs(items: &[InputItem], tools: &[ToolSpec]) -> Result<(), BadRequest> {
+    let is_clients = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let others: HashSet<&str> = items
+        .iter()
+        .filter_map(|item| match item {
+            InputItem::FunctionCall { call_id, name, .. } if !is_clients(name) => Some(call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    check(items.iter().filter(|item| match item {
+        InputItem::FunctionCall { call_id, .. } | InputItem::FunctionCallOutput { call_id, .. } => {
+            !others.contains(call_id.as_str())
+        }
+        _ => true,
+    }))
+}
+
+fn check<'a>(items: impl Iterator<Item = &'a InputItem>) -> Result<(), BadRequest> {
     let mut reply = CallsOfReply::default();
     let mut answered: HashSet<&str> = HashSet::new();
+    let mut is_last = false;
     for item in items {
+        is_last = matches!(item, InputItem::FunctionCall { .. });
         match item {
             InputItem::FunctionCall { call_id, .. } => {
                 if reply.is_answered {
@@ -36,7 +60,6 @@ pub(super) fn check_outputs(items: &[InputItem]) -> Result<(), BadRequest> {
         }
     }
     // With nothing behind them, they wait.
-    let is_last = matches!(items.last(), Some(InputItem::FunctionCall { .. }));
     reply.is_answered |= is_last;
     reply.end()
 }
@@ -83,6 +106,18 @@ mod tests {
             _ => InputItem::Message { role: ChatRole::User, content: Vec::new() },
         };
         words.split_whitespace().map(item).collect()
+    }
+
+    #[test]
+    fn a_call_of_the_servers_may_have_no_output_beside_the_clients() {
+        let tools = |name: &str| {
+            [ToolSpec { name: name.to_owned(), description: String::new(), parameters: serde_json::json!({}) }]
+        };
+        let (clients, none) = (tools("f"), tools("g"));
+        for (words, is_fine) in [("user c1 o1", true), ("user c1 c2 o1", false), ("user c1", false)] {
+            assert_eq!(check_client_outputs(&items(words), &clients).is_ok(), is_fine, "{words}");
+            assert_eq!(check_client_outputs(&items(words), &none), Ok(()), "{words}");
+        }
     }
 
     #[test]

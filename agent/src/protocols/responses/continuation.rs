@@ -16,7 +16,7 @@ use querent_catalog::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::call_outputs::check_outputs;
+use super::call_outputs::{check_client_outputs, check_outputs};
 use super::decisions::{Decided, DecidedCall, decision_of};
 use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::{take_out, take_out_result};
@@ -101,9 +101,12 @@ impl Continuation<'_> {
         previous_response_id: Option<&str>,
     ) -> std::result::Result<Continued, ContinueError> {
         let mut items = self.resolve_references(items).await?;
-        // Elsewhere the history has the server's own calls too; a run that broke off leaves some without a result.
-        if matches!(request.protocol, Protocol::Responses | Protocol::Chat | Protocol::Messages) {
-            check_outputs(&items)?;
+        match request.protocol {
+            Protocol::Responses | Protocol::Chat | Protocol::Messages => check_outputs(&items)?,
+            // The history has the server's own calls too; a run that broke off leaves some without a result.
+            Protocol::AgUi => check_client_outputs(&items, &request.client_tools)?,
+            // Elsewhere the store knows the calls.
+            _ => {}
         }
         if let Some(key) = &conversation {
             let decisions = self.added_decisions(key, &items).await?;
