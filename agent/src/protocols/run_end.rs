@@ -53,6 +53,14 @@ impl RunEnd {
         }
     }
 
+    /// Returns the code of the failure as clients see it: the server's own, which says more, but for a timeout.
+    pub(crate) fn failure_code(&self) -> &str {
+        match self.failure {
+            Some((RunErrorCode::Timeout, _)) => RunErrorCode::Timeout.as_str(),
+            Some(_) | None => &self.detail_code,
+        }
+    }
+
     /// Returns why the run failed, if it did: its code, and what to do.
     pub(crate) fn failure(&self) -> Option<(RunErrorCode, &str)> {
         self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
@@ -64,5 +72,24 @@ pub(crate) fn model_named(started: &RunStarted) -> Value {
     match &started.request["model"] {
         Value::Null => json!(started.model),
         asked => asked.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_has_the_servers_own_code_but_for_a_timeout() {
+        for (code, detail_code, expected) in [
+            (RunErrorCode::ToolLoop, "too_many_tool_calls", "too_many_tool_calls"),
+            (RunErrorCode::InitError, "model_unreachable", "model_unreachable"),
+            (RunErrorCode::Timeout, "run_timeout", "timeout"),
+        ] {
+            let mut end = RunEnd::default();
+            let (message, detail_code) = ("it failed".to_owned(), detail_code.to_owned());
+            end.note(&EventKind::RunError { code, message, detail_code });
+            assert_eq!(end.failure_code(), expected);
+        }
     }
 }

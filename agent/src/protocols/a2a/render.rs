@@ -139,8 +139,9 @@ impl A2aRenderer {
         if self.waits_for_input() {
             status["message"] = self.question_back();
         }
-        if let Some((code, message)) = self.end.failure() {
-            let code = if self.end.outcome == Some(RunOutcome::Cancelled) { CANCELLED } else { code.as_str() };
+        if let Some((_, message)) = self.end.failure() {
+            let code =
+                if self.end.outcome == Some(RunOutcome::Cancelled) { CANCELLED } else { self.end.failure_code() };
             let parts = vec![self.text(message), self.data(json!({ "error": code }))];
             status["message"] = self.agent_message("end", parts);
         }

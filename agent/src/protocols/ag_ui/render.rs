@@ -142,8 +142,8 @@ impl AgUiRenderer {
         }]);
         let mut frames = self.close();
         let is_cancelled = self.end.outcome == Some(RunOutcome::Cancelled);
-        if let Some((code, message)) = self.end.failure().filter(|_| !is_cancelled) {
-            let data = json!({ "message": message, "code": code.as_str(), "usage": usage });
+        if let Some((_, message)) = self.end.failure().filter(|_| !is_cancelled) {
+            let data = json!({ "message": message, "code": self.end.failure_code(), "usage": usage });
             frames.push(frame("RUN_ERROR", data));
             return frames;
         }
