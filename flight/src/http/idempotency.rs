@@ -64,6 +64,10 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
     let (Some(key), Some(caller)) = (key, caller) else {
         return next.run(request).await;
     };
+    if request.headers().get_all(KEY).iter().count() > 1 {
+        let message = "Idempotency-Key stands more than once; send one";
+        return ApiError::new(ErrorCode::BadHeader, message).into_response();
+    }
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         let message = format!("Idempotency-Key has {} bytes; it may have 1 to {MAX_KEY_BYTES}", key.len());
         return ApiError::new(ErrorCode::BadHeader, message).into_response();

@@ -96,6 +96,16 @@ async fn a_request_that_is_sent_twice_runs_once() {
     assert_eq!(long.0, 400, "{}", long.2);
 }
 
+/// Of two keys one would have no effect.
+#[tokio::test]
+async fn two_keys_are_refused() {
+    let server = serve().await;
+    let twice = server.http.post(server.url("/v1/responses")).header(KEY, "k1").header(KEY, "k2");
+    let reply = server.send(twice.json(&json!({ "input": "hello" })), None).await;
+    assert!(reply.status == 400 && reply.text.contains("bad_header"), "{}: {}", reply.status, reply.text);
+    assert_eq!(server.model.requests().len(), 0);
+}
+
 /// Azure's clients name the model in the path alone.
 #[tokio::test]
 async fn a_key_is_of_one_deployment() {
