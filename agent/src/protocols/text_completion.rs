@@ -61,6 +61,9 @@ pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
         },
         Some(_) => return Err(one_prompt()),
     };
+    if prompt.trim().is_empty() {
+        return Err(BadRequest::invalid("prompt", "`prompt` is empty; say something"));
+    }
     let has_options = fields.get("stream_options").is_some_and(|options| !options.is_null());
     fields.insert("messages".to_owned(), json!([{ "role": "user", "content": prompt }]));
     let request = chat::parse_value(&Value::Object(fields))?;

@@ -38,4 +38,9 @@ async fn a_prompt_that_fails_is_an_error() {
     assert_eq!(failed.status, 502, "{}", failed.text);
     let refused = server.post(PATH, &json!({ "prompt": "thanks", "logprobs": 3 }), Some("ann-tok")).await;
     assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("logprobs")), "{}", refused.text);
+    for prompt in [json!(""), json!(" \n"), json!([""]), json!([]), json!("x".repeat(300_000))] {
+        let refused = server.post(PATH, &json!({ "prompt": prompt }), Some("ann-tok")).await;
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("prompt")), "{}", refused.text);
+        assert!(refused.text.contains("`prompt`"), "{}", refused.text);
+    }
 }

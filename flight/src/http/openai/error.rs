@@ -66,6 +66,17 @@ impl OpenAiError {
         }
     }
 
+    /// Names `prompt` where Chat Completions have `messages`, for requests that have that.
+    pub(crate) fn of_prompt(self) -> Self {
+        match self.param.as_deref() {
+            Some("messages") => {
+                let message = self.message.replacen("`messages`", "`prompt`", 1);
+                Self { message, ..self }.with_param("prompt")
+            }
+            _ => self,
+        }
+    }
+
     /// Names the faulty parameter.
     pub(crate) fn with_param(self, param: &str) -> Self {
         Self { param: Some(param.to_owned()), ..self }

@@ -25,7 +25,7 @@ pub(in crate::http) async fn create(
         request.name_model(name);
     }
     let (stream, include_usage) = (request.stream, request.include_usage);
-    let events = start(&state, &principal, request, Protocol::Chat).await?;
+    let events = start(&state, &principal, request, Protocol::Chat).await.map_err(OpenAiError::of_prompt)?;
     if stream {
         return Ok(event_stream(wait_for_start(events).await?, TextCompletionRenderer::new(include_usage)));
     }
