@@ -63,14 +63,14 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         FieldValues::Text => (value.is_string(), "a string".to_owned()),
         FieldValues::Object => (value.is_object(), "an object".to_owned()),
         FieldValues::List => (value.is_array(), "a list".to_owned()),
-        FieldValues::TextList => (
-            value.as_array().is_some_and(|entries| entries.iter().all(Value::is_string)),
-            "a list of strings".to_owned(),
-        ),
-        FieldValues::Objects => (
-            value.as_array().is_some_and(|entries| entries.iter().all(Value::is_object)),
-            "a list of objects".to_owned(),
-        ),
+        FieldValues::TextList => {
+            check_entries(at, "a string", Value::is_string, value)?;
+            (value.is_array(), "a list of strings".to_owned())
+        }
+        FieldValues::Objects => {
+            check_entries(at, "an object", Value::is_object, value)?;
+            (value.is_array(), "a list of objects".to_owned())
+        }
         FieldValues::TextOrObject => (value.is_string() || value.is_object(), "a string or an object".to_owned()),
         FieldValues::TextOrListOf(members) => {
             let entries = match value {
@@ -98,11 +98,12 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         FieldValues::Texts(most) => {
             // Models' servers take an empty one for an error, or for the end of every reply.
             let is_said = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-            let fits = match value {
-                Value::Array(texts) => texts.len() <= most && texts.iter().all(is_said),
-                text => is_said(text),
-            };
-            (fits, format!("a string that is not empty, or a list of at most {most}"))
+            if let Some(count) = value.as_array().map(Vec::len).filter(|count| *count > most) {
+                let message = format!("`{at}` has {count} strings; at most {most} are taken");
+                return Err(WrongField { at: at.to_owned(), message });
+            }
+            check_entries(at, "a string that is not empty", is_said, value)?;
+            (value.is_array() || is_said(value), format!("a string that is not empty, or a list of at most {most}"))
         }
         FieldValues::OneOf(words) => {
             (value.as_str().is_some_and(|word| words.contains(&word)), format!("one of {}", words.join(", ")))
@@ -127,6 +128,17 @@ pub(crate) fn check_value(at: &str, values: FieldValues, about: &str, value: &Va
         FieldValues::OnlyOneOf(neutral) => return check_neutral(at, neutral, about, value),
     };
     if fits { Ok(()) } else { Err(wrong_kind(at, &wanted, value)) }
+}
+
+/// Refuses the first entry of a list that does not fit, as a fault of the list.
+fn check_entries(at: &str, wanted: &str, fits: impl Fn(&Value) -> bool, list: &Value) -> Result<(), WrongField> {
+    let mut entries = list.as_array().into_iter().flatten().enumerate();
+    match entries.find(|(_, entry)| !fits(entry)) {
+        None => Ok(()),
+        Some((index, entry)) => {
+            Err(WrongField { at: at.to_owned(), ..wrong_kind(&format!("{at}[{index}]"), wanted, entry) })
+        }
+    }
 }
 
 /// Refuses all values but those that ask for nothing.
@@ -252,6 +264,25 @@ mod tests {
         assert_eq!(fault(FieldValues::Objects, json!(["a"])), Err("x".to_owned()));
         assert_eq!(fault(FieldValues::TextOrObject, json!({})), Ok(()));
         assert_eq!(fault(FieldValues::TextOrObject, json!(7)), Err("x".to_owned()));
+    }
+
+    #[test]
+    fn the_refusal_of_a_list_says_what_is_wrong_in_it() {
+        for (values, value, expected) in [
+            (FieldValues::Texts(4), json!(["a", "b", "c", "d", "e"]), "`stop` has 5 strings; at most 4 are taken"),
+            (FieldValues::Texts(4), json!(["a", 7]), "`stop[1]` must be a string that is not empty, not a number"),
+            (
+                FieldValues::Texts(4),
+                json!(7),
+                "`stop` must be a string that is not empty, or a list of at most 4, not a number",
+            ),
+            (FieldValues::TextList, json!(["a", {}]), "`stop[1]` must be a string, not an object"),
+            (FieldValues::Objects, json!(["a"]), "`stop[0]` must be an object, not `a`"),
+        ] {
+            let fault = check_value("stop", values, "", &value).unwrap_err();
+            assert_eq!((fault.at.as_str(), fault.message.as_str()), ("stop", expected));
+        }
+        assert_eq!(check_value("stop", FieldValues::Texts(4), "", &json!(["a", "b", "c", "d"])), Ok(()));
     }
 
     #[test]
