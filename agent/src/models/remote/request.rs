@@ -1,9 +1,10 @@
 //! Converts a turn to genai's types. Pure but for the thoughts that are looked up.
 //!
 //! Providers refuse a conversation in which a call has no result or a result has no call; after a cut ours may have
-//! either, so the gaps are filled here.
+//! either, so the gaps are filled here. They also refuse ids and names that another one, or we, have given.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use genai::chat::{
     Binary, CacheControl, ChatMessage as Message, ChatOptions, ChatRequest as Chat, ContentPart, JsonSpec,
@@ -19,6 +20,10 @@ use crate::models::{ChatMessage, ChatRequest, ChatRole, ModelToolCall, Sampling,
 const LEAST_THINKING_OUTPUT: u32 = 2_048;
 /// genai's medium budget, with room for the answer.
 const MEDIUM_THINKING_OUTPUT: u32 = 9_000;
+/// OpenAI's longest id of a call; ours are longer, and come back from clients that keep the conversation.
+const LONGEST_CALL_ID: usize = 40;
+/// OpenAI's and Anthropic's longest name of a tool.
+const LONGEST_TOOL_NAME: usize = 64;
 /// OpenAI wants a name for a schema.
 const SCHEMA_NAME: &str = "answer";
 
@@ -138,6 +143,14 @@ struct OpenToolCall {
     /// As it is sent.
     sent_id: String,
     name: String,
+    /// As it is sent.
+    sent_name: String,
+}
+
+impl OpenToolCall {
+    fn answered(self, content: impl Into<String>) -> ToolResponse {
+        ToolResponse::new(self.sent_id, content).with_fn_name(self.sent_name)
+    }
 }
 
 impl ProviderChat<'_> {
@@ -169,14 +182,17 @@ impl ProviderChat<'_> {
             let Thoughts { leading, signatures } =
                 id.as_deref().and_then(|id| self.memory.thoughts_of_call(id)).unwrap_or_default();
             parts.extend(leading);
-            let sent_id = id.as_deref().map_or_else(|| format!("call_{turn}_{index}"), sendable_id);
+            let is_free = |sent_id: &String| self.pending.iter().all(|open| open.sent_id != *sent_id);
+            let sent_id = id.as_deref().map(sendable_id).filter(is_free);
+            let sent_id = sent_id.unwrap_or_else(|| format!("call_{turn}_{index}"));
+            let sent_name = sendable_name(&name);
             calls.push(ContentPart::ToolCall(ToolCall {
                 call_id: sent_id.clone(),
-                fn_name: name.clone(),
+                fn_name: sent_name.clone(),
                 fn_arguments: as_object(arguments),
                 thought_signatures: signatures,
             }));
-            self.pending.push_back(OpenToolCall { id, sent_id, name });
+            self.pending.push_back(OpenToolCall { id, sent_id, name, sent_name });
         }
         if !content.is_empty() {
             parts.push(ContentPart::Text(content));
@@ -193,7 +209,7 @@ impl ProviderChat<'_> {
         let by_name = || self.pending.iter().position(|call| tool.as_deref() == Some(call.name.as_str()));
         let found = by_id.or_else(|| if call_id.is_none() { by_name() } else { None });
         match found.and_then(|index| self.pending.remove(index)) {
-            Some(call) => self.results.push(ToolResponse::new(call.sent_id, content).with_fn_name(call.name)),
+            Some(call) => self.results.push(call.answered(content)),
             None => {
                 self.answer_pending();
                 let tool = tool.as_deref().unwrap_or("the tool");
@@ -205,8 +221,7 @@ impl ProviderChat<'_> {
     /// Completes the last assistant's calls: those without a result get one that says so.
     fn answer_pending(&mut self) {
         let missing = std::mem::take(&mut self.pending).into_iter();
-        let missing = missing.map(|call| ToolResponse::new(call.sent_id, "(no result)").with_fn_name(call.name));
-        self.results.extend(missing);
+        self.results.extend(missing.map(|call| call.answered("(no result)")));
         if !self.results.is_empty() {
             let results = std::mem::take(&mut self.results).into_iter().map(ContentPart::ToolResponse);
             self.messages.push(Message::tool(MessageContent::from_parts(results.collect::<Vec<_>>())));
@@ -240,10 +255,29 @@ fn anthropic_effort(max_output_tokens: Option<u32>) -> ReasoningEffort {
     }
 }
 
-/// Replaces characters that Anthropic refuses in ids: a conversation may have begun elsewhere.
+/// Returns an id that every provider takes: a conversation may have begun elsewhere.
 fn sendable_id(id: &str) -> String {
+    let fitting = fitting_text(id);
+    if (1..=LONGEST_CALL_ID).contains(&fitting.len()) {
+        return fitting;
+    }
+    // The same in every turn, so that a server that caches prompts knows it again.
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    format!("call_{:016x}", hasher.finish())
+}
+
+/// Returns a name that every provider takes. Those of tools that are offered are such.
+fn sendable_name(name: &str) -> String {
+    let mut fitting = fitting_text(name);
+    fitting.truncate(LONGEST_TOOL_NAME);
+    if fitting.is_empty() { "tool".to_owned() } else { fitting }
+}
+
+/// Replaces characters that providers refuse in ids and names; what is left is ASCII.
+fn fitting_text(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    id.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+    text.chars().map(|c| if fits(c) { c } else { '_' }).collect()
 }
 
 fn as_object(arguments: Value) -> Value {
@@ -304,6 +338,34 @@ mod tests {
         ] {
             assert_eq!(can_be_held(&schema), expected, "{schema}");
         }
+    }
+
+    /// Ours have 41 characters, of which OpenAI takes 40; the others are of clients.
+    #[test]
+    fn ids_and_names_are_such_as_providers_take() {
+        let ours = "call_01a2273b3c277509a709a31fa91add460002";
+        let longer = "x".repeat(200);
+        for (id, name) in [(ours, "get_weather"), (longer.as_str(), "my.tool x"), ("", ""), ("a b", longer.as_str())] {
+            let messages = sent(vec![
+                ChatMessage::text(ChatRole::User, "weather?"),
+                ChatMessage::assistant("", vec![call(Some(id), name), call(Some(id), name)]),
+                ChatMessage::tool_result(name, Some(id.to_owned()), "sun"),
+                ChatMessage::tool_result(name, Some(id.to_owned()), "rain"),
+            ]);
+            assert_eq!(messages.len(), 3, "{id}");
+            let (calls, answers) = (messages[1].content.tool_calls(), messages[2].content.tool_responses());
+            let ids: Vec<&str> = calls.iter().map(|call| call.call_id.as_str()).collect();
+            assert!(ids[0] != ids[1], "two calls of one id are told apart: {ids:?}");
+            for (call, (answer, content)) in calls.iter().zip(answers.iter().zip(["sun", "rain"])) {
+                assert_eq!((&answer.call_id, answer.content.as_str()), (&call.call_id, content));
+                for (text, longest) in [(&call.call_id, LONGEST_CALL_ID), (&call.fn_name, LONGEST_TOOL_NAME)] {
+                    let is_fine = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+                    assert!(is_fine && (1..=longest).contains(&text.len()), "{text}");
+                }
+            }
+        }
+        assert_eq!(sendable_id(ours), sendable_id(ours));
+        assert_eq!((sendable_id("call_a#1"), sendable_name("run_sql")), ("call_a_1".to_owned(), "run_sql".to_owned()));
     }
 
     #[test]
