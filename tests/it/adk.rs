@@ -109,6 +109,24 @@ async fn a_failure_is_an_error_frame_and_an_event_of_the_session() {
     assert_eq!(last["errorCode"], "model_failed", "{session:#}");
 }
 
+/// Interfaces know events by their ids.
+#[tokio::test]
+async fn runs_that_did_not_begin_are_told_apart_in_the_session() {
+    let script = json!({ "unavailable": "unreachable", "runs": [] });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    for invocation in ["e-1", "e-2"] {
+        let mut body = asked("plain", false);
+        body["invocationId"] = json!(invocation);
+        let refused = server.post("/run", &body, None).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!("model_unreachable")));
+    }
+    let session = server.get(SESSION, None).await.json();
+    let [first, second] = session["events"].as_array().unwrap().as_slice() else { panic!("{session:#}") };
+    assert_eq!((&first["invocationId"], &second["invocationId"]), (&json!("e-1"), &json!("e-2")), "{session:#}");
+    assert_eq!(first["errorCode"], "model_unreachable", "{session:#}");
+    assert!(first["id"] != second["id"], "{session:#}");
+}
+
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_run() {
     let server = started(false).await;

@@ -5,6 +5,7 @@
 //! a `functionResponse` in a later request. References: <https://adk.dev/runtime/api-server/>.
 
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::fields::{FieldValues, WrongField, check_known_members, check_members, check_names, check_value};
 use super::json::parse_json;
@@ -382,6 +383,14 @@ impl AdkRenderer {
             shown_calls: Vec::new(),
             failure: None,
         }
+    }
+
+    /// Names the run, for one that failed before it began: its log does not say which it was.
+    #[must_use]
+    pub fn of_run(mut self, run_id: Uuid, invocation_id: Option<String>) -> Self {
+        self.run_id = run_id.simple().to_string();
+        self.invocation_id = invocation_id.unwrap_or_else(|| format!("e-{run_id}"));
+        self
     }
 
     /// Returns why the run failed, if it did: its code, what to do, and the server's own code.

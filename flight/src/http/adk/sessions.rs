@@ -144,7 +144,7 @@ async fn session_response(
     for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
-        let mut renderer = AdkRenderer::new(AdkView::Session);
+        let mut renderer = AdkRenderer::new(AdkView::Session).of_run(run.run_id, run.invocation_id.clone());
         for event in events_of(&run)? {
             let frames = renderer.frame(&event);
             events.extend(frames.iter().filter_map(|frame| serde_json::from_str::<Value>(&frame.data).ok()));
