@@ -207,7 +207,8 @@ async fn sessions_share_the_state_of_their_user_and_of_their_application() {
     assert_eq!(server.send(patch, Some("ann-tok")).await.json()["state"]["app:unit"], "mi");
 
     // Another user has the application's; another application, and another caller, have nothing of it.
-    let made = async |path: String, token| server.post(&path, &json!({}), Some(token)).await.json()["state"].clone();
+    let made =
+        async |path: String, token: &str| server.post(&path, &json!({}), Some(token)).await.json()["state"].clone();
     assert_eq!(made(sessions("querent", "u2"), "ann-tok").await, json!({ "app:unit": "mi" }));
     assert_eq!(made(sessions("other", "u1"), "ann-tok").await, json!({}));
     assert_eq!(made(sessions("querent", "u1"), "bob-tok").await, json!({}));

@@ -296,6 +296,22 @@ async fn a_call_is_decided_where_it_was_made() {
     assert_eq!(told["output_text"], "You are welcome.");
 }
 
+/// Which of the two counts is not to be guessed, and neither was sent before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_decided_twice_in_one_request_waits_on() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "create a table"})).await;
+    let asked =
+        paused["output"].as_array().unwrap().iter().find(|item| item["type"] == "mcp_approval_request").unwrap();
+    let decide = |approve: bool| json!({"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": approve});
+    let body = |decisions: Value| json!({"input": decisions, "previous_response_id": paused["id"]});
+    let twice = server.post("/v1/responses", &body(json!([decide(true), decide(false)])), Some("ann-tok")).await;
+    assert_eq!(twice.status, 400, "{}", twice.text);
+    assert!(twice.text.contains("decided twice"), "{}", twice.text);
+    let made = respond(&server, body(json!([decide(true)]))).await;
+    assert_eq!(made["output_text"], "It is made.");
+}
+
 /// A call that waits is not there any more once its item is deleted, nor is the question to a person.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_call_whose_item_is_deleted_is_not_told() {

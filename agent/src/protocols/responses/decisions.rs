@@ -61,7 +61,7 @@ impl Continuation<'_> {
             (Some(named), Some(own)) => named != own,
             _ => false,
         };
-        let mut decided = Vec::new();
+        let mut decided: Vec<DecidedCall> = Vec::new();
         let called = called_ids(items);
         for (at, item) in items.iter().enumerate() {
             let Some((id, decision)) = decision_of(item) else { continue };
@@ -95,6 +95,10 @@ impl Continuation<'_> {
                 }
                 Err(error) => return Err(error.into()),
             };
+            if call.state == PendingState::Waiting && decided.iter().any(|known| known.call.call_id == call.call_id) {
+                let message = format!("the call of `{id}` is decided twice; send one decision or output");
+                return Err(BadRequest::invalid("input", message).into());
+            }
             decided.push(DecidedCall { at, call, decision });
         }
         Ok(decided)
