@@ -296,6 +296,25 @@ async fn a_call_is_decided_where_it_was_made() {
     assert_eq!(told["output_text"], "You are welcome.");
 }
 
+/// A client whose connection broke does not know that its second attempt went well.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_whose_run_failed_once_is_answered_with_the_run_that_did_not() {
+    let server = serve().await;
+    let body = |input: Value| json!({"input": input, "conversation": "c-retried", "tools": [weather()]});
+    let paused = respond(&server, body(json!("broken reply"))).await;
+    let output = output_of(&paused, 0, "sunny");
+    let failed = server.post("/v1/responses", &body(json!([output])), Some("ann-tok")).await;
+    assert_eq!(failed.status, 502, "{}", failed.text);
+    let thanks = json!({"role": "user", "content": "thanks"});
+    let answer = respond(&server, body(json!([output, thanks]))).await;
+    assert_eq!(answer["output_text"], "You are welcome.");
+    let again = respond(&server, body(json!([output]))).await;
+    assert_eq!(again["id"], answer["id"]);
+    let other = output_of(&paused, 0, "rain");
+    let refused = server.post("/v1/responses", &body(json!([other])), Some("ann-tok")).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+}
+
 /// Which of the two counts is not to be guessed, and neither was sent before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_decided_twice_in_one_request_waits_on() {

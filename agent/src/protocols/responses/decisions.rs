@@ -180,7 +180,11 @@ impl Continuation<'_> {
             return Ok(RepeatedDecision::Past);
         }
         let answer = match conversation {
-            Some(_) => self.standing_answer(&decided.call).await?,
+            Some(key) => match self.standing_answer(&decided.call).await? {
+                Some(run) => Some(run),
+                // The run that it began has failed, and another one took its place.
+                None => self.later_answer(key, &decided.call).await?,
+            },
             None => None,
         };
         match answer {
@@ -194,6 +198,13 @@ impl Continuation<'_> {
         let Some(last) = self.catalog.runs().last_of_conversation(self.who, key).await? else { return Ok(true) };
         let is_answer = last.previous_run_id == Some(call.run_id);
         Ok(last.run_id == call.run_id || (is_answer && !stands(&last)))
+    }
+
+    /// Returns the last run of a conversation where it goes on from the call, unless it failed or cannot be shown.
+    async fn later_answer(&self, key: &ConversationKey, call: &PendingCall) -> Result<Option<RunRecord>> {
+        let last = self.catalog.runs().last_of_conversation(self.who, key).await?;
+        let is_answer = |run: &RunRecord| run.previous_run_id == Some(call.run_id) && run.retained && stands(run);
+        Ok(last.filter(is_answer))
     }
 
     /// Returns the run that a decision began, unless it failed, was cancelled or was deleted.
