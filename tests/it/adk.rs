@@ -310,6 +310,7 @@ async fn bad_requests_are_refused() {
         let reply = server.post("/run_sse", &body, None).await;
         assert_eq!(reply.status, status, "{body}: {}", reply.text);
         assert!(reply.json()["error"]["message"].is_string() && reply.json()["detail"].is_string(), "{}", reply.text);
+        assert_ne!(reply.json()["error"]["param"], "input", "another protocol's field: {}", reply.text);
     }
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"], json!([]), "nothing was run");
 }

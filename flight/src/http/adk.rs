@@ -26,6 +26,9 @@ use crate::http::stream::event_stream;
 use crate::state::AppState;
 use scope::{AdkScope, merge_state, new_session_id};
 
+/// The field that says what is asked.
+const MESSAGE: &str = "newMessage";
+
 /// How `GET /list-apps` is to be answered.
 #[derive(Debug, Deserialize)]
 pub(super) struct ListAppsParams {
@@ -110,10 +113,12 @@ async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> 
         echo: request.echo,
         ..RunRequest::new(Protocol::Adk, Vec::new())
     };
-    match state.agent.continue_with(principal, run, items, Some(session.key.clone()), None).await? {
+    let continued = state.agent.continue_with(principal, run, items, Some(session.key.clone()), None).await;
+    match continued.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))? {
         Continued::Start(run) => {
             merge_state(state, principal, &session, state_delta).await?;
-            let run = state.agent.start(principal, *run).await?;
+            let started = state.agent.start(principal, *run).await;
+            let run = started.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))?;
             tracing::info!(run_id = %run.run_id, "run started");
             Ok(run.events)
         }

@@ -60,8 +60,13 @@ impl OpenAiError {
 
     /// Names `messages` where Responses have `input`, for requests that have those.
     pub(crate) fn of_messages(self) -> Self {
+        self.of_input("messages")
+    }
+
+    /// Names the field `name` where Responses have `input`.
+    pub(crate) fn of_input(self, name: &str) -> Self {
         match self.param.as_deref() {
-            Some("input") => self.with_param("messages"),
+            Some("input") => self.with_param(name),
             _ => self,
         }
     }
