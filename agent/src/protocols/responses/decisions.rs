@@ -247,8 +247,8 @@ impl Continuation<'_> {
         })
     }
 
-    /// Returns the decided calls, and what becomes of the other calls that the continued run left; the model is not told of
-    /// those that the client has deleted, unless they were made.
+    /// Returns the decided calls, and what becomes of the other calls that the continued run left; the model is not
+    /// told of those that the client has deleted, unless they were made.
     ///
     /// Errors: a call of the client's has no output, and another has.
     pub(super) async fn resumed_calls(

@@ -59,7 +59,8 @@ impl SharedState {
         }
     }
 
-    /// Returns the record of `session`'s owner, made by them if there is none; `None` where somebody else would make it.
+    /// Returns the record of `session`'s owner, made by them if there is none; `None` where somebody else would make
+    /// it.
     async fn open(
         self,
         state: &AppState,
