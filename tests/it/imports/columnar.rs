@@ -225,6 +225,15 @@ async fn a_column_that_files_write_in_two_cases_is_one_by_name() {
         assert!(error.to_string().contains("its column `ID` is `id` in "), "{error}");
         let both = format!("SELECT id FROM {reader}('{files}', union_by_name = true) ORDER BY id");
         assert_eq!(rows(&session, &both).await.unwrap(), [["1"], ["2"]], "{ending}");
+        // Declared columns are found in either case, as the columns of files that come later are.
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE e (id BIGINT) STORED AS {} LOCATION '{files}'",
+            ending.to_uppercase()
+        );
+        rows(&session, &create).await.unwrap();
+        assert_eq!(rows(&session, "SELECT id FROM e ORDER BY id").await.unwrap(), [["1"], ["2"]], "{ending}");
+        assert_eq!(rows(&session, "SELECT count(id), max(id) FROM e").await.unwrap(), [["2", "2"]], "{ending}");
+        assert_eq!(rows(&session, "SELECT id + 1 FROM e WHERE id = 2").await.unwrap(), [["3"]], "{ending}");
     }
 }
 

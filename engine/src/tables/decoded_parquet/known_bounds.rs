@@ -5,14 +5,14 @@
 //! write no bounds where NaN is; of the files of others the least values of floats count, and no Bloom filter does, which
 //! is of bits: zero and NaN have several. Where nulls are not counted, a column may have some.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use bytes::Bytes;
 use datafusion::common::stats::Precision;
-use datafusion::common::{Result as DfResult, ScalarValue, Statistics as TableStatistics};
+use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics as TableStatistics};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetFileReaderFactory};
 use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
@@ -59,9 +59,18 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
             _ => None,
         })
         .collect();
+    let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
+    let names: HashSet<&str> = roots.iter().map(|root| root.name()).collect();
+    let names_by_case: HashSet<String> = roots.iter().map(|root| root.name().to_lowercase()).collect();
     let tells = tells_of_nan(metadata);
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
-        let Some(leaf) = leaves.get(field.name().as_str()).copied() else { continue };
+        let Some(leaf) = leaves.get(field.name().as_str()).copied() else {
+            // What the file has in another case is read, and is not null.
+            if !names.contains(field.name().as_str()) && names_by_case.contains(&field.name().to_lowercase()) {
+                *column = ColumnStatistics::new_unknown();
+            }
+            continue;
+        };
         let groups =
             || metadata.row_groups().iter().map(move |group| (group.num_rows(), group.column(leaf).statistics()));
         let count = |chunk: Option<&Statistics>| chunk.and_then(Statistics::null_count_opt);

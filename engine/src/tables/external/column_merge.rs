@@ -89,7 +89,8 @@ pub(super) fn merged_columns(files: &[LocatedFile], schemas: &[Schema], unlike: 
 /// Returns the error of a column that another file writes in another case: the files' readers would find it in one of them.
 fn other_case(file: &LocatedFile, name: &str, other: &CommonColumn<'_>) -> EngineError {
     let detail = format!(
-        "its column `{name}` is `{}` in {}; read_parquet and read_arrow with union_by_name = true read both as one column",
+        "its column `{name}` is `{}` in {}; read_parquet and read_arrow with union_by_name = true, and CREATE EXTERNAL \
+         TABLE with declared columns, read both as one column",
         other.field.name(),
         other.file.display()
     );

@@ -29,6 +29,21 @@ pub(super) fn table_names(file: &Schema) -> Vec<String> {
     unique_names(&file.fields().iter().map(|field| Some(field.name().clone())).collect::<Vec<_>>())
 }
 
+/// Returns the names of a file's columns as a table writes them, of which some may be in another case.
+pub(super) fn names_in_table(file: &[String], table: &Schema) -> Vec<String> {
+    let exact: BTreeSet<&str> = file.iter().map(String::as_str).collect();
+    let others = table.fields().iter().filter(|field| !exact.contains(field.name().as_str()));
+    let mut by_case: HashMap<String, &String> =
+        others.map(|field| (field.name().to_lowercase(), field.name())).collect();
+    let known: BTreeSet<&str> = table.fields().iter().map(|field| field.name().as_str()).collect();
+    let name = |own: &String| match known.contains(own.as_str()) {
+        true => own.clone(),
+        // One column of a file at most is the table's.
+        false => by_case.remove(&own.to_lowercase()).unwrap_or(own).clone(),
+    };
+    file.iter().map(name).collect()
+}
+
 /// Returns the columns that do not keep their names, with those in the file.
 pub(super) fn renamed_columns(file: &Schema) -> BTreeMap<String, String> {
     let names = table_names(file).into_iter().zip(file.fields());
@@ -145,9 +160,9 @@ pub(super) struct ColumnPlaces {
 }
 
 impl ColumnPlaces {
-    /// Finds columns by their names in a table.
+    /// Finds columns by their names in a table, and in another case where the file does not have a name as it is.
     pub(super) fn find(file: &Schema, wanted: &Schema) -> Self {
-        let names = table_names(file);
+        let names = names_in_table(&table_names(file), wanted);
         let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let place = |field: &Arc<Field>| known.get(field.name().as_str()).copied();
         let places: Vec<Option<usize>> = wanted.fields().iter().map(place).collect();
@@ -206,6 +221,16 @@ mod tests {
         let json = |data_type| Field::new("j", data_type, true).with_metadata(extension(JSON));
         assert_eq!([DataType::Utf8, DataType::Binary].map(|stored| is_json_text(&json(stored))), [true, false]);
         assert_eq!(renamed_columns(&file).keys().collect::<Vec<_>>(), ["A_1", "column_3"]);
+    }
+
+    #[test]
+    fn columns_are_found_in_another_case_where_no_other_has_the_name() {
+        let table = Schema::new(["id", "Name", "v"].map(|name| Field::new(name, DataType::Int64, true)).to_vec());
+        let named =
+            |file: &[&str]| names_in_table(&file.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), &table);
+        assert_eq!(named(&["ID", "name", "x"]), ["id", "Name", "x"]);
+        assert_eq!(named(&["Id", "ID", "v"]), ["id", "ID", "v"]);
+        assert_eq!(named(&["ID", "id", "V"]), ["ID", "id", "v"]);
     }
 
     #[test]

@@ -34,8 +34,8 @@ use parquet::schema::types::TypePtr;
 
 use super::column_merge::{UnlikeTypes, merged_columns};
 use super::file_columns::{
-    ColumnPlaces, held_type, is_json_text, is_uuid, renamed_columns, table_columns, table_names, table_type,
-    with_text_parts,
+    ColumnPlaces, held_type, is_json_text, is_uuid, names_in_table, renamed_columns, table_columns, table_names,
+    table_type, with_text_parts,
 };
 use super::file_streams::{EachBatch, ScanReader};
 use super::ipc::{WIDE_INTEGERS, has_wide_integers};
@@ -361,7 +361,7 @@ impl ChunkReader for ParquetChunks {
     }
 }
 
-/// Reads columns of 16 bytes as UUIDs where the table has text.
+/// Reads columns of 16 bytes as UUIDs where the table has text, and columns that a file has in another case.
 #[derive(Debug)]
 pub(crate) struct UuidAdapterFactory;
 
@@ -373,11 +373,14 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
     ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
         let wanted = logical_file_schema.fields().iter().map(|field| (field.name().as_str(), field));
         let wanted: HashMap<&str, &Arc<Field>> = wanted.collect();
-        let as_read = physical_file_schema.fields().iter().map(|field| {
-            let text = wanted
-                .get(field.name().as_str())
-                .filter(|wanted| is_uuid_as_text(field.data_type(), wanted.data_type()));
-            Arc::clone(text.copied().unwrap_or(field))
+        let own: Vec<String> = physical_file_schema.fields().iter().map(|field| field.name().clone()).collect();
+        let names = names_in_table(&own, &logical_file_schema);
+        let as_read = physical_file_schema.fields().iter().zip(names).map(|(field, name)| {
+            match wanted.get(name.as_str()).copied() {
+                Some(text) if is_uuid_as_text(field.data_type(), text.data_type()) => Arc::clone(text),
+                Some(_) if name != *field.name() => Arc::new(field.as_ref().clone().with_name(name)),
+                _ => Arc::clone(field),
+            }
         });
         let as_read = Arc::new(Schema::new(as_read.collect::<Vec<_>>()));
         let inner = DefaultPhysicalExprAdapterFactory.create(Arc::clone(&logical_file_schema), Arc::clone(&as_read))?;
@@ -395,8 +398,21 @@ struct UuidAdapter {
 
 impl PhysicalExprAdapter for UuidAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>> {
-        uuids_as_text(self.inner.rewrite(expr)?, &self.physical_file_schema, &self.as_read)
+        let expr = with_names_of_file(self.inner.rewrite(expr)?, &self.physical_file_schema)?;
+        uuids_as_text(expr, &self.physical_file_schema, &self.as_read)
     }
+}
+
+/// Returns an expression over a file with the names that its columns have there: readers and statistics go by them.
+fn with_names_of_file(expr: Arc<dyn PhysicalExpr>, file: &Schema) -> DfResult<Arc<dyn PhysicalExpr>> {
+    expr.transform(|node| {
+        let own = node.downcast_ref::<Column>().and_then(|column| Some((column, file.fields().get(column.index())?)));
+        let Some((column, field)) = own.filter(|(column, field)| column.name() != field.name()) else {
+            return Ok(Transformed::no(node));
+        };
+        Ok(Transformed::yes(Arc::new(Column::new(field.name(), column.index())) as Arc<dyn PhysicalExpr>))
+    })
+    .data()
 }
 
 /// Returns an expression over a file with its UUIDs as text, where that is how they are read.
