@@ -290,7 +290,17 @@ impl Encoder for TextEncoder<'_> {
     }
 }
 
-/// Writes dates and times of day; a value outside the calendar is its number in the column's unit.
+/// Returns what is written of a date or a time that no calendar has: its number in the column's unit, of which `last` is the
+/// last. DuckDB keeps the infinite ones as the ends of the range.
+pub(crate) fn beyond_calendar(ticks: i64, last: i64) -> String {
+    match ticks {
+        ticks if ticks == last => "infinity".to_owned(),
+        ticks if ticks == -last => "-infinity".to_owned(),
+        ticks => ticks.to_string(),
+    }
+}
+
+/// Writes dates and times of day; a value outside the calendar as [`beyond_calendar`] does.
 struct CalendarEncoder<'a, T: ArrowPrimitiveType> {
     array: &'a PrimitiveArray<T>,
     text: ArrayFormatter<'a>,
@@ -298,7 +308,7 @@ struct CalendarEncoder<'a, T: ArrowPrimitiveType> {
 
 impl<'a, T: ArrowPrimitiveType> CalendarEncoder<'a, T>
 where
-    T::Native: std::fmt::Display,
+    T::Native: Into<i64>,
 {
     fn boxed(array: &'a dyn Array) -> Result<Box<dyn Encoder + 'a>, ArrowError> {
         let TextEncoder(text) = TextEncoder::new(array)?;
@@ -308,12 +318,15 @@ where
 
 impl<T: ArrowPrimitiveType> Encoder for CalendarEncoder<'_, T>
 where
-    T::Native: std::fmt::Display,
+    T::Native: Into<i64>,
 {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
         let _ = match self.text.value(row).try_to_string() {
             Ok(text) => write!(out, "\"{text}\""),
-            Err(_) => write!(out, "\"{}\"", self.array.value(row)),
+            Err(_) => {
+                let last = if T::DATA_TYPE == DataType::Date32 { i64::from(i32::MAX) } else { i64::MAX };
+                write!(out, "\"{}\"", beyond_calendar(self.array.value(row).into(), last))
+            }
         };
     }
 }
@@ -329,8 +342,7 @@ impl<T: ArrowTimestampType> Encoder for TimestampEncoder<'_, T> {
         let utc = arrow::temporal_conversions::as_datetime::<T>(ticks).map(|time| Utc.from_utc_datetime(&time));
         let _ = match utc {
             Some(utc) => write!(out, "\"{}\"", rfc3339(utc, self.zone)),
-            // Outside the calendar: the number itself, in the column's unit.
-            None => write!(out, "\"{ticks}\""),
+            None => write!(out, "\"{}\"", beyond_calendar(ticks, i64::MAX)),
         };
     }
 }
@@ -353,4 +365,25 @@ fn timestamp_encoder<'a>(
             Box::new(TimestampEncoder { array: array.as_primitive::<TimestampNanosecondType>(), zone })
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Date32Array, TimestampMicrosecondArray};
+
+    use super::*;
+
+    #[test]
+    fn infinite_dates_and_times_are_written_as_duckdb_does() {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![i32::MAX, -i32::MAX, 0, i32::MAX - 1]));
+        let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX, -i64::MAX, 0, i64::MAX - 1]));
+        let batch = RecordBatch::try_from_iter([("d", days), ("t", times)]).unwrap();
+        let mut written = Vec::new();
+        RowWriter::new(batch.schema()).objects(&batch, b"\n", &mut written).unwrap();
+        let expected = "{\"d\":\"infinity\",\"t\":\"infinity\"}\n\
+                        {\"d\":\"-infinity\",\"t\":\"-infinity\"}\n\
+                        {\"d\":\"1970-01-01\",\"t\":\"1970-01-01T00:00:00Z\"}\n\
+                        {\"d\":\"2147483646\",\"t\":\"9223372036854775806\"}\n";
+        assert_eq!(String::from_utf8(written).unwrap(), expected);
+    }
 }

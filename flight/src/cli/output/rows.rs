@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use futures::StreamExt;
@@ -20,7 +22,7 @@ use super::terminal::{Terminal, TextTone};
 use crate::cli::client::StreamedRows;
 use crate::cli::error::CliError;
 use crate::error::ErrorCode;
-use crate::formats::{ResultFormat, ResultWriter};
+use crate::formats::{ResultFormat, ResultWriter, beyond_calendar};
 
 /// Rows that a table shows: on a terminal, and elsewhere.
 const TERMINAL_ROWS: usize = 40;
@@ -358,7 +360,22 @@ fn cells(column: &dyn Array) -> Result<Vec<Option<String>>, CliError> {
     }
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
     let formatter = ArrayFormatter::try_new(column, &options).map_err(failed)?;
-    Ok((0..column.len()).map(|row| (!column.is_null(row)).then(|| formatter.value(row).to_string())).collect())
+    let text = |row: usize| match formatter.value(row).try_to_string() {
+        Ok(text) => text,
+        Err(_) => time_beyond_calendar(column, row).unwrap_or_else(|| formatter.value(row).to_string()),
+    };
+    Ok((0..column.len()).map(|row| (!column.is_null(row)).then(|| text(row))).collect())
+}
+
+/// Returns a date or a time that the calendar does not have, as JSON has it.
+fn time_beyond_calendar(column: &dyn Array, row: usize) -> Option<String> {
+    let last = match column.data_type() {
+        DataType::Date32 => i64::from(i32::MAX),
+        DataType::Timestamp(_, _) => i64::MAX,
+        _ => return None,
+    };
+    let ticks = cast(&column.slice(row, 1), &DataType::Int64).ok()?;
+    Some(beyond_calendar(ticks.as_primitive::<Int64Type>().value(0), last))
 }
 
 /// Whether the result is that of EXPLAIN.
@@ -414,7 +431,16 @@ async fn print_markdown(mut rows: StreamedRows, mut target: RowsTarget<'_>) -> R
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::Date32Array;
+
     use super::*;
+
+    #[test]
+    fn an_infinite_date_is_shown_as_one() {
+        let shown = cells(&Date32Array::from(vec![Some(i32::MAX), Some(-i32::MAX), None, Some(0)])).unwrap();
+        let shown: Vec<_> = shown.iter().map(Option::as_deref).collect();
+        assert_eq!(shown, [Some("infinity"), Some("-infinity"), None, Some("1970-01-01")]);
+    }
 
     #[test]
     fn a_file_gets_no_colours() {
