@@ -245,6 +245,9 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         (b"price\n1,5\n2,5\n", &[("decimal", ",")], "SELECT sum(price) FROM t", "4.0"),
         (b"sales\n1,234\n2,345\n", &[("thousands", ",")], "SELECT sum(sales) FROM t", "3579"),
         (b"a,b\n\"1,234\",x\n\"2,345,678\",y\n", &[("thousands", ",")], "SELECT max(a) FROM t", "2345678"),
+        ("a;b\n1\u{202f}234;x\n-12;y\n".as_bytes(), &[], "SELECT sum(a) FROM t", "1222"),
+        ("a;b\n1\u{a0}234,5;x\n".as_bytes(), &[("decimal_separator", ",")], "SELECT sum(a) FROM t", "1234.5"),
+        ("a;b\n1\u{2009}234;x\n".as_bytes(), &[("thousands", "\u{2009}")], "SELECT sum(a) FROM t", "1234"),
         (b"a;b\n1,5;x\n", &[("decimal", ","), ("types", "a=DECIMAL(10,2)")], "SELECT a FROM t", "1.50"),
         (b"a;b\n1.5;x\n2,5;y\n", &[("decimal_separator", ",")], "SELECT max(a) FROM t", "2,5"),
     ];

@@ -436,7 +436,7 @@ impl TypedCsv {
             skip: dialect.skip,
             encoding: dialect.encoding.map(super::text_source::TextEncoding::name),
             decimal_separator: dialect.is_given("decimal_separator").then(|| text(dialect.numbers.point)),
-            thousands: dialect.numbers.thousands.map(text),
+            thousands: dialect.numbers.thousands.map(String::from),
             null: self.markers.clone(),
             columns: self.columns.iter().map(column).collect(),
             ..super::SourceReading::default()

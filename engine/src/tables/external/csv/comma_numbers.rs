@@ -1,6 +1,8 @@
 //! Whether a column of text is one of numbers with commas, for the point or between thousands: nobody can tell from `1,234`, and
 //! so it stays text, which the report says.
 
+use super::number_form::NO_BREAK_SPACES;
+
 /// What is known of a column's commas after some of its values. It begins closed: most columns are of other values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CommaNumbers {
@@ -29,6 +31,9 @@ impl CommaNumbers {
         }
         let value = value.trim_matches(' ');
         let unsigned = value.strip_prefix(['-', '+']).unwrap_or(value);
+        // Those between thousands are read wherever the point is known.
+        let joined = (!unsigned.is_ascii()).then(|| unsigned.replace(NO_BREAK_SPACES, ""));
+        let unsigned = joined.as_deref().unwrap_or(unsigned);
         self.decimal = self.decimal && is_decimal(unsigned);
         self.grouped = self.grouped && is_grouped(unsigned);
         self.dotted = self.dotted && is_dotted(unsigned);
@@ -111,6 +116,7 @@ mod tests {
         assert!(note(&["1,5", "-22", " 3,25 "]).starts_with("numbers with a comma for the point"));
         assert!(note(&["1,000", "2,500.75", "12"]).starts_with("numbers with commas between thousands"));
         assert!(note(&["1.234,56", "12,00", "-3,50", "1.000"]).contains("a comma for the point and points between"));
+        assert!(note(&["1\u{a0}234,56", "-12,5"]).starts_with("numbers with a comma for the point"));
         assert!(note(&["1,000", "-25,000"]).starts_with("numbers with a comma, for the point"));
         for values in [["12", "00501"], ["1,5", "x"], ["1,", "2,5"], [",5", "1,5"], ["1,2,3", "1,5"], ["1,00.5", "1,5"]]
         {

@@ -131,7 +131,7 @@ impl CsvDialect {
                     "," | "." => dialect.numbers.point = one_byte(name, value)?,
                     _ => return Err(bad_option(name, value, "a point or a comma")),
                 },
-                "thousands" => dialect.numbers.thousands = no_or_one_byte(name, value)?,
+                "thousands" => dialect.numbers.thousands = no_or_one_character(name, value)?,
                 "null_padding" => dialect.null_padding = boolean_option(name, value)?,
                 "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
                 "types" => dialect.types = GivenTypes::from_text(value)?,
@@ -146,10 +146,10 @@ impl CsvDialect {
             }
         }
         if let Some(thousands) = dialect.numbers.thousands
-            && (thousands == dialect.numbers.point || thousands.is_ascii_alphanumeric() || thousands == b'-')
+            && (thousands == char::from(dialect.numbers.point) || thousands.is_alphanumeric() || thousands == '-')
         {
             let expected = "a character that is no letter, digit, hyphen or decimal_separator";
-            return Err(bad_option("thousands", &char::from(thousands).to_string(), expected));
+            return Err(bad_option("thousands", &thousands.to_string(), expected));
         }
         Ok(dialect)
     }
@@ -280,4 +280,13 @@ fn check_format(name: &str, value: &str) -> Result<()> {
 /// Reads a character, or the empty text for none.
 fn no_or_one_byte(name: &str, value: &str) -> Result<Option<u8>> {
     if value.is_empty() { Ok(None) } else { one_byte(name, value).map(Some) }
+}
+
+/// As [`no_or_one_byte`], for what stands within fields only.
+fn no_or_one_character(name: &str, value: &str) -> Result<Option<char>> {
+    let mut characters = value.chars();
+    match (characters.next(), characters.next()) {
+        (first, None) if !matches!(first, Some('\n' | '\r')) => Ok(first),
+        _ => Err(bad_option(name, value, "one character")),
+    }
 }

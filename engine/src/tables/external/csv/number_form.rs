@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
+/// What programs write between thousands in French, Swedish and other languages.
+pub(super) const NO_BREAK_SPACES: [char; 2] = ['\u{a0}', '\u{202f}'];
+
 /// The form of numbers that somebody gave, or that of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumberForm {
     /// Before the fraction.
     pub point: u8,
-    /// Between the thousands of the whole part, if anything is.
-    pub thousands: Option<u8>,
+    /// Between the thousands of the whole part, if anything was given; spaces that do not break are found there without it.
+    pub thousands: Option<char>,
 }
 
 impl Default for NumberForm {
@@ -26,7 +29,12 @@ impl NumberForm {
     /// Returns a number's text as SQL writes it; `None` where it is no number of this form, such as `1.5` where commas are the
     /// points. A text without a digit (`NaN`) is as it is.
     pub(super) fn plain(self, text: &str) -> Option<Cow<'_, str>> {
-        if self.is_plain() || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        let separator = match self.thousands {
+            None if !text.is_ascii() => text.chars().find(|char| NO_BREAK_SPACES.contains(char)),
+            given => given,
+        };
+        let is_as_written = self.is_plain() && separator.is_none();
+        if is_as_written || !text.bytes().any(|byte| byte.is_ascii_digit()) {
             return Some(Cow::Borrowed(text));
         }
         let (mantissa, exponent) = match text.find(['e', 'E']) {
@@ -41,8 +49,8 @@ impl NumberForm {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (unsigned, None),
         };
-        let whole = match self.thousands {
-            Some(separator) => without_separators(whole, char::from(separator))?,
+        let whole = match separator {
+            Some(separator) => without_separators(whole, separator)?,
             None => Cow::Borrowed(whole),
         };
         let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -77,7 +85,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_in_their_form_only() {
-        let european = NumberForm { point: b',', thousands: Some(b'.') };
+        let european = NumberForm { point: b',', thousands: Some('.') };
         let cases = [
             ("1.234.567,89", Some("1234567.89")),
             ("-1,5", Some("-1.5")),
@@ -95,11 +103,18 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(european.plain(text).as_deref(), expected, "{text}");
         }
-        let swiss = NumberForm { point: b'.', thousands: Some(b'\'') };
+        let swiss = NumberForm { point: b'.', thousands: Some('\'') };
         assert_eq!(swiss.plain("12'345.60").as_deref(), Some("12345.60"));
-        let indian = NumberForm { point: b'.', thousands: Some(b',') };
+        let indian = NumberForm { point: b'.', thousands: Some(',') };
         assert_eq!(indian.plain("1,23,45,678").as_deref(), Some("12345678"));
         assert_eq!(NumberForm { point: b',', thousands: None }.plain("1.234").as_deref(), None);
         assert_eq!(NumberForm::default().plain("x").as_deref(), Some("x"));
+        let plain = |text: &str| NumberForm::default().plain(text).map(Cow::into_owned);
+        assert_eq!(plain("-1\u{202f}234\u{202f}567.5").as_deref(), Some("-1234567.5"));
+        for other in ["1\u{a0}23", "12\u{a0}mai\u{a0}2024", "1\u{a0}234,5", "1\u{a0}234\u{202f}567"] {
+            assert_eq!(plain(other), None, "{other}");
+        }
+        let french = NumberForm { point: b',', thousands: None };
+        assert_eq!(french.plain("1\u{a0}234,56").as_deref(), Some("1234.56"));
     }
 }
