@@ -248,23 +248,39 @@ pub(crate) fn null_markers(given: Option<&str>) -> Vec<String> {
 /// Reads a delimiter: its first byte, and the others.
 fn delimiter_bytes(name: &str, value: &str) -> Result<(u8, [u8; MAX_DELIMITER - 1])> {
     let mut rest = [0; MAX_DELIMITER - 1];
-    if value == "\\t" || value == "tab" {
-        return Ok((b'\t', rest));
+    if let Some(byte) = escaped_byte(value) {
+        return Ok((byte, rest));
     }
     match value.as_bytes() {
+        // Nobody writes the characters of an escape between fields.
+        [b'\\', b'x' | b'u' | b'0'..=b'9', ..] => {
+            Err(bad_option(name, value, "escapes from \\x01 to \\x7f, but for line ends, and \\t for a tab"))
+        }
         [first, others @ ..] if others.len() < MAX_DELIMITER && !value.contains(['\n', '\r', '\0', '"']) => {
             for (place, byte) in rest.iter_mut().zip(others) {
                 *place = *byte;
             }
             Ok((*first, rest))
         }
-        _ => Err(bad_option(name, value, "one to four bytes, such as ; or ||, or \\t for a tab")),
+        _ => Err(bad_option(name, value, "one to four bytes, such as ; or ||, or an escape: \\t, \\x01")),
     }
 }
 
+/// Reads a character that is written as an escape: `\t`, or `\x01` in hexadecimal digits.
+fn escaped_byte(value: &str) -> Option<u8> {
+    if value == "\\t" || value == "tab" {
+        return Some(b'\t');
+    }
+    let digits = value.strip_prefix("\\x").filter(|digits| digits.len() == 2)?;
+    let byte = u8::from_str_radix(digits, 16).ok()?;
+    (byte.is_ascii() && !matches!(byte, b'\0' | b'\n' | b'\r' | b'"')).then_some(byte)
+}
+
 fn one_byte(name: &str, value: &str) -> Result<u8> {
+    if let Some(byte) = escaped_byte(value) {
+        return Ok(byte);
+    }
     match value.as_bytes() {
-        b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
         _ => Err(bad_option(name, value, "one ASCII character, or \\t for a tab")),
     }
