@@ -34,6 +34,8 @@ const OWN_PARAMETERS: [&str; 5] = ["table", "database", "format", "if_exists", "
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ImportParams {
+    /// Refused where it is empty, with what to write.
+    #[serde(default)]
     table: String,
     database: Option<String>,
     /// Without it: as the name of the file in the body says.
@@ -76,6 +78,10 @@ pub(super) async fn import(
     Params(params): Params<ImportParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    if params.table.is_empty() {
+        return Err(ApiError::new(ErrorCode::BadParameter, "nothing says which table the file becomes")
+            .with_hint("add table=NAME, as in POST /v1/import?table=people&format=csv"));
+    }
     let known = params.format_before(&request)?;
     if let Some(format) = known {
         params.check(format)?;

@@ -94,6 +94,8 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
         let reply = import(&server, query, body, Some(token)).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{query}: {}", reply.text);
     }
+    let nowhere = import(&server, "format=csv", "a\n1\n", Some("w")).await;
+    assert!(nowhere.json()["error"]["hint"].as_str().unwrap().contains("table=NAME"), "{}", nowhere.text);
     // A refusal calls the file as its sender does, whatever its kind.
     let old = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 64]].concat();
     let request = server.http.post(server.url("/v1/import?table=t&filename=a.xls")).bearer_auth("w").body(old);
