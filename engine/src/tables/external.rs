@@ -450,6 +450,10 @@ async fn text_reader(table: &ExternalTable, schema: &Schema, files: &[LocatedFil
     .await
 }
 
+/// What is said of files that are compressed in different ways, or in part.
+const MIXED_COMPRESSIONS: &str = "files of one table share one compression; import those of one ending by a glob \
+                                  ('*.csv'), then the others ('*.csv.gz') with append";
+
 /// Returns the compression that all files share.
 pub(crate) fn compression_of_all(
     files: &[LocatedFile],
@@ -461,7 +465,7 @@ pub(crate) fn compression_of_all(
     let Some(first) = files.first() else { return Err(EngineError::Internal("no files to read".into())) };
     let found = compression_of(&first.path);
     match files.iter().find(|file| compression_of(&file.path) != found) {
-        Some(other) => Err(bad_line(&other.path, None, None, "files of one table share one compression".to_string())),
+        Some(other) => Err(bad_line(&other.path, None, None, MIXED_COMPRESSIONS.to_owned())),
         None => Ok(found),
     }
 }

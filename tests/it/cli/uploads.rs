@@ -69,5 +69,11 @@ fn files_of_a_folder_are_compressed_alike() {
     for place in [&["--data", "lake"][..], &["--server", &server.url]] {
         let said = work.run(&[&["import"][..], place, &["mixed"]].concat()).failed(1);
         assert!(said.contains("[bad_data]") && said.contains("share one compression"), "{place:?}: {said}");
+        // As the message says.
+        work.run(&[&["import"][..], place, &["--table", "mixed", "mixed/*.csv"]].concat()).succeeded();
+        work.run(&[&["import"][..], place, &["--append", "--table", "mixed", "mixed/*.csv.gz"]].concat()).succeeded();
+        let sql = "SELECT sum(a) AS s FROM mixed";
+        let summed = work.run(&[&["sql", "--output", "csv"][..], place, &[sql]].concat()).succeeded();
+        assert_eq!(summed, "s\n3\n", "{place:?}");
     }
 }

@@ -58,7 +58,7 @@ impl CsvFiles {
         dialect.types.check(names.iter().map(String::as_str))?;
         for file in files.iter().skip(1) {
             if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
-                return Err(bad_line(&file.path, None, None, "files of one table share one compression".to_string()));
+                return Err(bad_line(&file.path, None, None, super::MIXED_COMPRESSIONS.to_owned()));
             }
             let theirs = column_names(&file.path, &CsvDialect { width: 0, ..dialect.clone() }, open(file)?)?;
             let has_all = theirs.len() == names.len() && names.iter().all(|name| theirs.contains(name));
