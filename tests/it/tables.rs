@@ -96,7 +96,10 @@ async fn appending_matches_columns_by_name_and_names_what_does_not_fit() {
     assert!(message.ends_with("t.csv, line 3, column `id`: expected BIGINT, found `five`"), "{message}");
     fs::write(&file, "id,nom\n4,d\n").unwrap();
     let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
-    assert!(message.contains("column `nom` is not in the table"), "{message}");
+    assert!(message.ends_with("column `nom` is not in the table, whose columns are id, name"), "{message}");
+    fs::write(&file, "4,d\n5,e\n").unwrap();
+    let message = import(&engine, &file, "t", None).await.unwrap_err().to_string();
+    assert!(message.contains("the file has no header: COPY table FROM 'file'"), "{message}");
     assert_eq!(rows(&session, "SELECT id, name FROM t ORDER BY id").await.unwrap(), all);
     let files = parquet_files(&folder.path().join("data/data"));
     assert_eq!(files.len(), 3, "an import that fails leaves no file: {files:?}");

@@ -75,10 +75,18 @@ impl ColumnMapping {
         if let Some(extra) = given().find(|field| !table.fields().iter().any(|own| same_name(own.name(), field.name())))
         {
             let names: Vec<&str> = table.fields().iter().map(|field| field.name().as_str()).collect();
+            let mut places = file.fields().iter().zip(1..);
+            let hint = match places.all(|(field, place)| *field.name() == format!("column_{place}")) {
+                true => {
+                    "; the file has no header: COPY table FROM 'file' takes its columns in the order of the table's, and \
+                     the option header says that line 1 is one"
+                }
+                false => "",
+            };
             return Err(EngineError::BadData {
                 location: location.to_string(),
                 detail: format!(
-                    "column `{}` is not in the table, whose columns are {}",
+                    "column `{}` is not in the table, whose columns are {}{hint}",
                     extra.name(),
                     names.join(", ")
                 ),
