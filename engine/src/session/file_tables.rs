@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement;
@@ -19,7 +19,7 @@ use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{file_table, known_options, single_files, type_of_text};
+use crate::tables::external::{file_table, known_options, single_files, sql_type_name, type_of_text};
 
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
@@ -37,11 +37,11 @@ impl Session {
         let mut opened = Vec::with_capacity(requests.len());
         for request in &requests {
             self.may_read_files(request)?;
-            let texts = match request.copied {
-                true => self.places_of_texts(state, &parsed.statement).await?,
+            let filled = match request.copied {
+                true => self.types_of_target(state, &parsed.statement).await?,
                 false => Vec::new(),
             };
-            opened.push(self.open_files(state, request, &texts, &mut sources).await?);
+            opened.push(self.open_files(state, request, &filled, &mut sources).await?);
         }
         nesting.with_room(|| replace_files(&mut parsed.statement, opened));
         Ok(sources)
@@ -58,8 +58,8 @@ impl Session {
         Err(EngineError::NotAllowed { what: format!("reading the file `{file}`"), why: why.to_owned() })
     }
 
-    /// Returns the places of a file's columns that an INSERT puts into columns of text.
-    async fn places_of_texts(&self, state: &SessionState, statement: &Statement) -> Result<Vec<usize>> {
+    /// Returns the types of the columns that an INSERT fills, in the order of a file's columns.
+    async fn types_of_target(&self, state: &SessionState, statement: &Statement) -> Result<Vec<Option<DataType>>> {
         let Some((name, named)) = insert_target(statement) else { return Ok(Vec::new()) };
         let no_files = FileSources::new();
         let Some(columns) = self.planner(state, &[], &no_files).insert_columns(name).await? else {
@@ -69,18 +69,14 @@ impl Session {
             true => columns.iter().map(Some).collect(),
             false => named.iter().map(|name| columns.iter().find(|column| same_name(&column.name, name))).collect(),
         };
-        let texts = filled
-            .into_iter()
-            .enumerate()
-            .filter(|(_, column)| column.is_some_and(|column| column.data_type.is_string()));
-        Ok(texts.map(|(place, _)| place).collect())
+        Ok(filled.into_iter().map(|column| column.map(|column| column.data_type.clone())).collect())
     }
 
     async fn open_files(
         &self,
         state: &SessionState,
         request: &FileRequest,
-        texts: &[usize],
+        filled: &[Option<DataType>],
         sources: &mut FileSources,
     ) -> Result<OpenedFiles> {
         let declared = declared_schema(&request.columns)?;
@@ -100,14 +96,11 @@ impl Session {
         }
         for allowed in allowed {
             let mut table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
-            if !texts.is_empty()
+            if !filled.is_empty()
                 && declared.is_none()
                 && !known_options(FileFormat::Csv, &request.options)?.contains_key(TYPES)
             {
-                let schema = table.schema();
-                let named = texts.iter().filter_map(|place| schema.fields().get(*place));
-                let types: serde_json::Map<String, serde_json::Value> =
-                    named.map(|field| (field.name().clone(), "VARCHAR".into())).collect();
+                let types = types_of_copy(filled, &table.schema());
                 if !types.is_empty() {
                     let mut options = request.options.clone();
                     options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
@@ -124,6 +117,20 @@ impl Session {
         }
         Ok(opened)
     }
+}
+
+/// Returns the types that columns of a file get where a COPY puts them into columns of these: text is as it is written, and what
+/// is no number is told with its line by who reads the file.
+fn types_of_copy(filled: &[Option<DataType>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
+    let columns = filled.iter().zip(file.fields());
+    let told = columns.filter_map(|(target, field)| {
+        let target = target.as_ref()?;
+        let is_number = target.is_signed_integer()
+            || matches!(target, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
+        let is_told = target.is_string() || is_number && field.data_type().is_string();
+        is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
+    });
+    told.collect()
 }
 
 fn declared_schema(columns: &[(String, String)]) -> Result<Option<Schema>> {

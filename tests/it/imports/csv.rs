@@ -321,6 +321,22 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_copy_says_which_line_has_no_number() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    rows(&session, "CREATE TABLE n (id BIGINT, price DECIMAL(9, 2), name VARCHAR)").await.unwrap();
+    let file = write(folder.path(), "n.csv", b"id,price,name\n1,1.50,007\n2,x,b\n");
+    let copy = format!("COPY n FROM '{}'", file.display());
+    let error = rows(&session, &copy).await.unwrap_err();
+    assert_eq!(error.code(), "bad_data", "{error}");
+    assert!(error.to_string().contains("n.csv, line 3, column `price`: expected DECIMAL"), "{error}");
+    write(folder.path(), "n.csv", b"id,price,name\n1,1.50,007\n+2,NA,b\n");
+    rows(&session, &copy).await.unwrap();
+    let copied = rows(&session, "SELECT id, price, name FROM n ORDER BY id").await.unwrap();
+    assert_eq!(copied, [["1", "1.50", "007"], ["2", "NULL", "b"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_that_cannot_be_read_are_set_aside_in_a_table() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
