@@ -249,6 +249,14 @@ impl EngineError {
             {
                 SYSTEM
             }
+            EngineError::Catalog(CatalogError::TableNotFound { table, nearest: None, .. })
+                if is_name_of_file(table) =>
+            {
+                return Some(format!(
+                    "the name of a file stands in single quotes: FROM '{}'",
+                    table.replace('\'', "''")
+                ));
+            }
             EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
                 return Some(format!("list the tables there are with SHOW TABLES FROM {database}"));
             }
@@ -330,4 +338,11 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 fn is_of_other_systems(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with("pg_") || name.starts_with("duckdb_") || name.starts_with("sqlite_") || name == "mysql"
+}
+
+/// Returns whether a name has the ending of a file, before that of its compression.
+fn is_name_of_file(name: &str) -> bool {
+    const ENDINGS: [&str; 8] = ["arrow", "csv", "json", "jsonl", "ndjson", "parquet", "tsv", "xlsx"];
+    let is_ending = |part: &str| ENDINGS.iter().any(|ending| part.eq_ignore_ascii_case(ending));
+    name.rsplit('.').take(2).any(is_ending) && name.contains('.')
 }

@@ -321,6 +321,14 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_double_quotes_is_refused_with_how_it_is_written() {
+    let (_folder, engine) = engine().await;
+    let error = rows(&admin(&engine), "SELECT * FROM \"in/a.csv.gz\"").await.unwrap_err();
+    assert_eq!(error.code(), "table_not_found");
+    assert_eq!(error.hint().unwrap(), "the name of a file stands in single quotes: FROM 'in/a.csv.gz'");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copy_says_which_line_has_no_number() {
     let (folder, engine) = engine().await;
     let session = admin(&engine);
