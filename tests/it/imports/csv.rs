@@ -236,6 +236,7 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
         (b"a,b\n1,2\n3\n4,5,6\n", &[("ignore_errors", "true")], "SELECT sum(a * 10 + b) FROM t", "12"),
         (b"a,b\n1,2 # no\n3,4#,5\n", &[("comment", "#")], "SELECT sum(a * 10 + b) FROM t", "46"),
         (b"# x\na;b\n1;3#no;5\n6;7\n", &[], "SELECT sum(b) FROM t", "10"),
+        (b"no;1;EUR\nfrom;1.1.24;x\nday;text;sum;total\n2;a;-1,5;2,5\n", &[], "SELECT total FROM t", "2,5"),
         (b"a,b\n1,#2\n# x\n3,4\n", &[], "SELECT max(b) FROM t", "4"),
         (
             b"a;b\n1,5;2.000\n-2,25;1.000.000\n",

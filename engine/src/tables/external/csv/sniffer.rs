@@ -458,7 +458,10 @@ fn measure(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool)
     let mut best = candidate(first);
     // A small table may stand below more lines of text than it has rows.
     let by_last = width_below_text(&shapes).map(candidate);
-    for other in [Some(candidate(most_frequent(&shapes))), by_last].into_iter().flatten() {
+    // So may one below as many lines of fewer fields; rows that lack fields begin with no names.
+    let is_named = |table: &Candidate| begins_with_names(&syntax, text, table.notes, is_whole);
+    let by_half = widest_half(&shapes).map(candidate).filter(is_named);
+    for other in [Some(candidate(most_frequent(&shapes))), by_last, by_half].into_iter().flatten() {
         if other.rank(false) > best.rank(false) {
             best = other;
         }
@@ -491,6 +494,23 @@ fn width_below_text(shapes: &[(u64, usize, usize)]) -> Option<usize> {
     let (_, width, _) = *shapes.last()?;
     let mut below = shapes.iter().skip_while(|(_, count, _)| *count == 1);
     (width >= LEAST_BELOW_TEXT && below.all(|(_, count, _)| *count == width)).then_some(width)
+}
+
+/// Returns the number of fields of the second half of the records, where they have more than the others and agree.
+fn widest_half(shapes: &[(u64, usize, usize)]) -> Option<usize> {
+    let (above, below) = shapes.split_at(shapes.len() / 2);
+    let (_, width, _) = *below.first()?;
+    let is_table = width >= LEAST_BELOW_TEXT && below.iter().all(|(_, count, _)| *count == width);
+    (is_table && above.iter().all(|(_, count, _)| *count < width)).then_some(width)
+}
+
+/// Returns whether the record below so many lines has a text in each field, and no digit.
+fn begins_with_names(syntax: &CsvSyntax, text: &[u8], lines_above: u64, is_whole: bool) -> bool {
+    let start = sample_after(text, lines_above, is_whole);
+    let mut fields = FieldBuffer::default();
+    let parsed = parse_record(syntax, text.get(start..).unwrap_or_default(), is_whole, &mut fields);
+    let is_name = |field: &[u8]| !field.trim_ascii().is_empty() && !field.iter().any(u8::is_ascii_digit);
+    matches!(parsed, Parsed::Record(_)) && (0..fields.ends.len()).all(|index| is_name(fields.field(index)))
 }
 
 /// Returns the number of fields that the most records have; of equally many, that of the first record or the larger.
