@@ -321,6 +321,24 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     }
 }
 
+/// As the list of time zones is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_of_tabs_below_comments_are_told_from_them() {
+    let (folder, engine) = engine().await;
+    let text = "# zones, of old\n#\n#country\nAD\t+4230+00131\tAndorra\nAE,OM\t+2518+05518\tDubai\tCrozet\n\
+                AF\t+3431+06912\tKabul\nAL\t+4120+01950\tTirane\tx\nAM\t+4011+04430\tYerevan\ty\n#@AE\tAsia/\n";
+    let file = write(folder.path(), "zones.tab", text.as_bytes());
+    let error = import(&engine, &file, &[]).await.unwrap_err().to_string();
+    assert!(error.contains("zones.tab, line 4") && error.contains("null_padding"), "{error}");
+    assert_eq!(import(&engine, &file, &[("null_padding", "true")]).await.unwrap().rows, Some(5));
+    let found = rows(&admin(&engine), "SELECT min(column_1), max(column_4), count(column_4) FROM t").await.unwrap();
+    assert_eq!(found, [["AD", "y", "3"]]);
+    // The last line of a block of comments may be the header still, of records that lack fields, too.
+    let file = write(folder.path(), "t.tab", b"# all of it\n#a\tb\tc\n1\t2\t3\n4\t5\n");
+    import(&engine, &file, &[("null_padding", "true"), ("skip", "1")]).await.unwrap();
+    assert_eq!(rows(&admin(&engine), "SELECT sum(\"#a\") FROM t").await.unwrap(), [["5"]]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_in_double_quotes_is_refused_with_how_it_is_written() {
     let (_folder, engine) = engine().await;

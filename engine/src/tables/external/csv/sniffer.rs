@@ -297,10 +297,19 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
         best
     };
     let plain = best(dialect.syntax.comment, dialect.syntax.comment_anywhere);
-    if dialect.is_given("comment") || plain.is_perfect() || !has_comment_lines(text) {
+    // Where fields may be missing, a line of a comment fits any table.
+    let is_explained = plain.is_perfect() && !(dialect.null_padding && text.starts_with(b"#"));
+    if dialect.is_given("comment") || is_explained || !has_comment_lines(text) {
         return plain;
     }
     let commented = best(Some(b'#'), false);
+    let is_divided = plain.width > 1 || commented.width > 1 || dialect.is_given("delimiter");
+    if !is_divided && prefers_tabs && text.starts_with(b"#") {
+        let tabs = below_comments(dialect, text, sample.is_whole);
+        if tabs.is_acceptable() {
+            return tabs;
+        }
+    }
     if !commented.is_perfect() {
         // Comments behind records are told from values by the widths of all of them.
         let cut = best(Some(b'#'), true);
@@ -321,10 +330,27 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
         let is_header = has_header(&plain.syntax, rest, sample.is_whole, plain.width, dialect);
         let is_named = has_header(&commented.syntax, text, sample.is_whole, commented.width, dialect);
         rest.first() == Some(&b'#')
+            && has_width(&plain.syntax, rest, sample.is_whole, plain.width)
             && is_header
             && !(is_named && has_typed_column(&commented, text, sample.is_whole, dialect))
     };
     if explains && !keeps_header { commented } else { plain }
+}
+
+/// Returns the candidate of tabs below comments, for a file that is called one of tabs: acceptable where each record has one. Its
+/// records may be of several widths, of which readers tell.
+fn below_comments(dialect: &CsvDialect, text: &[u8], is_whole: bool) -> Candidate {
+    let padding = CsvDialect { null_padding: true, ..dialect.clone() };
+    let syntax = CsvSyntax { delimiter: b'\t', comment: Some(b'#'), comment_anywhere: false, ..dialect.syntax };
+    let found = best_quoted(&padding, syntax, text, is_whole);
+    Candidate { least: 1.0, ..found }
+}
+
+/// Returns whether the first record has at least so many fields.
+fn has_width(syntax: &CsvSyntax, text: &[u8], is_whole: bool, width: usize) -> bool {
+    let mut fields = FieldBuffer::default();
+    let parsed = parse_record(syntax, text, is_whole, &mut fields);
+    matches!(parsed, Parsed::Record(_)) && fields.ends.len() >= width
 }
 
 fn has_comment_lines(text: &[u8]) -> bool {
