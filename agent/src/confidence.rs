@@ -263,7 +263,8 @@ impl AnswerEvidence {
                 mild = mild.saturating_sub(1);
             }
         }
-        // What was not looked at speaks neither for an answer nor against it.
+        // Nobody knows what would have been found: that is no answer of which nothing speaks against it.
+        mild += u32::from(result.are_checks_cut || result.are_repairs_cut || self.is_search_cut);
         if result.are_checks_cut {
             reasons.push("some checks took too long and were left out".to_owned());
         }
@@ -429,10 +430,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_at_in_time_is_said() {
+    fn what_was_not_looked_at_in_time_is_said_and_makes_an_answer_unsure() {
         let rows = json!({"rows": [{"n": 3}], "row_count": 1, "checks_cut": true, "repairs_cut": true});
         let cut = AnswerEvidence { is_search_cut: true, ..evidence(rows) }.confidence(None);
-        assert_eq!(cut.level, ConfidenceLevel::Likely);
+        assert_eq!(cut.level, ConfidenceLevel::Unsure);
         let said = [
             "some checks took too long and were left out",
             "not every text of the query could be looked for in its column in time",
