@@ -30,6 +30,7 @@ mod policy;
 mod program;
 mod progress;
 mod query;
+mod query_text;
 mod relationships;
 mod search;
 mod serve;

@@ -11,14 +11,15 @@ use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
+use super::query_text::is_query;
 use super::target::{CliTarget, TargetArgs};
-use super::verify::{RowsNow, read, same_value};
+use super::verify::{RowNow, RowsNow, read, same_value};
 
 /// Check that answers found right still hold
 ///
 /// Each line of the file is a JSON object: the `question`, the `sql` that answers it, the `rows` it returned (objects
-/// by column, in any order) and, where bare names need one, the `database`. Exits with 1 where a query fails or returns
-/// other rows: a renamed column fails the answers that depend on it, and no others.
+/// by column, in any order) and, where bare names need one, the `database`. Only queries are run. Exits with 1 where one
+/// fails or returns other rows: a renamed column fails the answers that depend on it, and no others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,6 +60,10 @@ pub(super) async fn run(args: TestAnswersArgs) -> Result<(), CliError> {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let answer: KnownAnswer = serde_json::from_str(line)
             .map_err(|error| CliError::Usage(format!("{path}, line {}: {error}", index + 1)))?;
+        if !is_query(&answer.sql) {
+            let message = format!("{path}, line {}: `sql` is not one query; nothing else is run", index + 1);
+            return Err(CliError::Usage(message));
+        }
         if answer.rows.is_none() && !args.update {
             let message = format!("{path}, line {}: no `rows` to compare with; --update writes them", index + 1);
             return Err(CliError::Usage(message));
@@ -117,14 +122,14 @@ async fn read_here(embedded: &EmbeddedEngine, answer: &KnownAnswer) -> RowsNow {
 fn verdict(answer: &KnownAnswer, now: &RowsNow) -> Result<(), String> {
     let now = now.as_ref().map_err(Clone::clone)?;
     let expected = answer.rows.as_deref().unwrap_or_default();
-    let same = |row: &Map<String, Value>, found: &std::collections::BTreeMap<String, String>| {
+    let same = |row: &Map<String, Value>, found: &RowNow| {
         row.len() == found.len()
-            && row.iter().all(|(name, value)| found.get(name).is_some_and(|found| same_value(value, found)))
+            && row.iter().all(|(name, value)| found.get(name).is_some_and(|found| same_value(value, found.as_deref())))
     };
     if expected.len() != now.len() {
         return Err(format!("{} rows, expected {}", now.len(), expected.len()));
     }
-    let mut left: Vec<&std::collections::BTreeMap<String, String>> = now.iter().collect();
+    let mut left: Vec<&RowNow> = now.iter().collect();
     for row in expected {
         match left.iter().position(|found| same(row, found)) {
             Some(index) => left.swap_remove(index),
@@ -139,8 +144,8 @@ async fn update(file: &Path, answers: Vec<KnownAnswer>, found: Vec<RowsNow>) -> 
     let mut text = String::new();
     for (answer, now) in answers.into_iter().zip(found) {
         let now = now.map_err(|error| CliError::failed(format!("{}: {error}", answer.question)))?;
-        let rows =
-            now.into_iter().map(|row| row.into_iter().map(|(name, value)| (name, Value::String(value))).collect());
+        let as_json = |value: Option<String>| value.map_or(Value::Null, Value::String);
+        let rows = now.into_iter().map(|row| row.into_iter().map(|(name, value)| (name, as_json(value))).collect());
         let line = serde_json::to_string(&KnownAnswer { rows: Some(rows.collect()), ..answer })
             .map_err(|error| CliError::failed(error.to_string()))?;
         text.push_str(&line);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow::array::Array;
 use arrow::util::display::array_value_to_string;
 use futures::StreamExt;
 use querent_agent::protocols::ask::run_json;
@@ -113,8 +114,11 @@ async fn run_here(embedded: &EmbeddedEngine, run_id: Uuid) -> Result<Value, CliE
     Ok(run_json(&querent_catalog::RunRecord { trace_json, ..run }))
 }
 
-/// Rows as texts, by column; `Err` says why there are none.
-pub(super) type RowsNow = Result<Vec<BTreeMap<String, String>>, String>;
+/// A row as texts, by column; nulls are none.
+pub(super) type RowNow = BTreeMap<String, Option<String>>;
+
+/// Rows; `Err` says why there are none.
+pub(super) type RowsNow = Result<Vec<RowNow>, String>;
 
 /// Reads the rows of a query, as far as they are compared.
 pub(super) async fn read(rows: Result<StreamedRows, CliError>) -> RowsNow {
@@ -123,13 +127,15 @@ pub(super) async fn read(rows: Result<StreamedRows, CliError>) -> RowsNow {
     let mut read = Vec::new();
     while let Some(batch) = rows.batches.next().await {
         let batch = batch.map_err(|error| error.to_string())?;
+        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
         for row in 0..batch.num_rows() {
             if read.len() == MAX_ROWS {
                 return Ok(read);
             }
-            let cells = names.iter().zip(batch.columns());
-            let cells =
-                cells.map(|(name, column)| (name.clone(), array_value_to_string(column, row).unwrap_or_default()));
+            let cells = names.iter().zip(batch.columns()).zip(&nulls).map(|((name, column), nulls)| {
+                let is_null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                (name.clone(), (!is_null).then(|| array_value_to_string(column, row).unwrap_or_default()))
+            });
             read.push(cells.collect());
         }
     }
@@ -278,9 +284,8 @@ impl StoredAnswer {
         // Other tools than queries are not called again.
         let Some(rows) = now.get(&key) else { return CellState::Same };
         let labels = self.calls.get(&key).map(|call| call.labels(column)).unwrap_or_default();
-        let has = |row: &BTreeMap<String, String>, name: &str| {
-            row.get(name).is_some_and(|found| same_value(&stored[name], found))
-        };
+        let has =
+            |row: &RowNow, name: &str| row.get(name).is_some_and(|found| same_value(&stored[name], found.as_deref()));
         let is_there = rows
             .as_ref()
             .is_ok_and(|rows| rows.iter().any(|row| has(row, column) && labels.iter().all(|label| has(row, label))));
@@ -295,12 +300,12 @@ impl StoredAnswer {
         let call = self.calls.get(&key)?;
         let stored = call.rows.get(row)?;
         let labels = call.labels(column);
-        let is_it = |row: &&BTreeMap<String, String>| {
-            labels.iter().all(|label| row.get(*label).is_some_and(|found| same_value(&stored[*label], found)))
-        };
+        let has =
+            |row: &RowNow, name: &str| row.get(name).is_some_and(|found| same_value(&stored[name], found.as_deref()));
+        let is_it = |row: &&RowNow| labels.iter().all(|label| has(row, label));
         let mut found = now.get(&key)?.as_ref().ok()?.iter().filter(is_it);
         let only = found.next().filter(|_| found.next().is_none())?;
-        only.get(column).cloned()
+        only.get(column).map(|value| value.clone().unwrap_or_else(|| "null".to_owned()))
     }
 
     /// Returns how an expression over all rows of a result stands, which another row changes.
@@ -379,11 +384,12 @@ enum CellState {
     Unproven,
 }
 
-/// Whether a stored value and one read now are the same.
-pub(super) fn same_value(stored: &Value, now: &str) -> bool {
+/// Whether a stored value and one read now are the same; a null is no empty text.
+pub(super) fn same_value(stored: &Value, now: Option<&str>) -> bool {
+    let Some(now) = now else { return stored.is_null() };
     let text = match stored {
         Value::String(text) => text.clone(),
-        Value::Null => String::new(),
+        Value::Null => return false,
         other => other.to_string(),
     };
     if text == now {
@@ -415,18 +421,20 @@ mod tests {
             (json!(0), "0.00000000000000001"),
             (json!(9_007_199_254_740_993_i64), "9007199254740993"),
             (json!("2024-01-01T10:00:00Z"), "2024-01-01 10:00:00"),
-            (Value::Null, ""),
+            (json!(""), ""),
         ] {
-            assert!(same_value(&stored, now), "{stored} {now}");
+            assert!(same_value(&stored, Some(now)), "{stored} {now}");
         }
+        assert!(same_value(&Value::Null, None) && !same_value(&json!(""), None));
         for (stored, now) in [
             (json!(10_000_000_001_i64), "10000000002"),
             (json!("1700000000000"), "1700000000500"),
             (json!(9_007_199_254_740_993_i64), "9007199254740992"),
             (json!(0.000_000_000_4), "0.0000000001"),
             (json!(0.5), "0.5001"),
+            (Value::Null, ""),
         ] {
-            assert!(!same_value(&stored, now), "{stored} {now}");
+            assert!(!same_value(&stored, Some(now)), "{stored} {now}");
         }
     }
 }

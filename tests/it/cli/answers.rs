@@ -102,6 +102,36 @@ fn an_id_that_differs_in_its_last_digit_is_another() {
 }
 
 #[test]
+fn a_null_is_no_empty_text_in_an_answer() {
+    let work = WorkFolder::new();
+    work.run(&["sql", "CREATE TABLE t AS SELECT * FROM (VALUES (1, ''), (2, NULL)) AS v(id, note)"]).succeeded();
+    let line = json!({"question": "Which?", "sql": "SELECT id, note FROM t"});
+    std::fs::write(work.path("answers.ndjson"), line.to_string()).unwrap();
+    work.run(&["test-answers", "--update", "answers.ndjson"]).succeeded();
+    let written = std::fs::read_to_string(work.path("answers.ndjson")).unwrap();
+    assert!(written.contains(r#""note":"""#) && written.contains(r#""note":null"#), "{written}");
+    work.run(&["test-answers", "answers.ndjson"]).succeeded();
+    work.run(&["sql", "UPDATE t SET note = '' WHERE id = 2"]).succeeded();
+    work.run(&["test-answers", "answers.ndjson"]).failed(1);
+}
+
+#[test]
+fn a_file_of_answers_changes_nothing() {
+    let work = WorkFolder::new();
+    work.run(&["sql", "CREATE TABLE t AS SELECT 1 AS x"]).succeeded();
+    let query = json!({"question": "Which?", "sql": "SELECT x FROM t", "rows": [{"x": 1}]});
+    let others = ["DELETE FROM t", "DROP TABLE t", "SELECT 1; DELETE FROM t"];
+    for sql in others {
+        let line = json!({"question": "Gone?", "sql": sql, "rows": []});
+        std::fs::write(work.path("answers.ndjson"), format!("{query}\n{line}\n")).unwrap();
+        work.run(&["test-answers", "answers.ndjson"]).failed(2);
+        work.run(&["test-answers", "--update", "answers.ndjson"]).failed(2);
+    }
+    std::fs::write(work.path("answers.ndjson"), query.to_string()).unwrap();
+    work.run(&["test-answers", "answers.ndjson"]).succeeded();
+}
+
+#[test]
 fn an_answer_found_right_becomes_a_verified_query() {
     let work = WorkFolder::new();
     work.run(&["import", "flights.csv"]).succeeded();
