@@ -10,6 +10,7 @@ mod announced;
 mod arithmetic;
 mod bounds;
 mod claims;
+mod clock;
 mod comparisons;
 mod contradictions;
 mod dates;
@@ -26,8 +27,10 @@ mod ranks;
 mod rates;
 mod respective;
 mod rows;
+mod scales;
 mod specific;
 mod tokens;
+mod unchecked;
 mod units;
 
 use chrono::{Datelike, NaiveDate, Weekday};
@@ -43,6 +46,7 @@ use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, label_columns, share_scale};
 pub(crate) use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
+use unchecked::unchecked_links;
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
@@ -552,27 +556,6 @@ pub(crate) fn number_of(value: &Value) -> Option<f64> {
         Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
         _ => None,
     }
-}
-
-/// Links each number of a text, which begins behind so many characters of an answer, to nothing.
-fn unchecked_links(text: &str, mut chars: usize) -> Vec<ProofLink> {
-    let mut links = Vec::new();
-    let mut at = 0;
-    for (sentence, offset) in tokens::sentences(text) {
-        for token in tokens_in(sentence) {
-            let start = offset + token.start;
-            chars += text.get(at..start).unwrap_or_default().chars().count();
-            at = start;
-            let length = token.text.chars().count();
-            links.push(ProofLink {
-                text: token.text,
-                start: chars,
-                end: chars + length,
-                origin: ProofOrigin::Unproven,
-            });
-        }
-    }
-    links
 }
 
 fn link(text: &str, start: usize, end: usize, origin: ProofOrigin) -> ProofLink {

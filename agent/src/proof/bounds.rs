@@ -1,7 +1,6 @@
 //! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one,
 //! as in `four of the five have more than a million`. They are counted again over the cells of a column.
 
-use super::numbers::scale_of;
 use super::ranks::measured_columns;
 use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::units::{MeasureUnit, unit_at, unit_beside};
@@ -113,6 +112,9 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "past the",
             "above the",
             "mehr als",
+            "gut",
+            "reichlich",
+            "ruim",
             "über",
             "más de",
             "plus de",
@@ -274,8 +276,10 @@ pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
 fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     let before = clause[..start].trim_end_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace());
     let words = last_words(before, LONGEST_PHRASE + 1);
-    // `More than a third`; `over a 5-day period` bounds nothing.
-    let is_in_words = !clause[start..].starts_with(|c: char| c.is_ascii_digit());
+    // `More than a third`, `exceed a 10 % rate`; `over a 5-day period` bounds nothing.
+    let behind_digits = clause[start..].trim_start_matches(|c: char| c.is_ascii_digit() || ".,".contains(c));
+    let is_percent = ["%", "percent"].iter().any(|mark| behind_digits.trim_start().starts_with(mark));
+    let is_in_words = is_percent || !clause[start..].starts_with(|c: char| c.is_ascii_digit());
     let plain = [" a", " an", " one"].iter().find_map(|article| words.strip_suffix(*article)).filter(|_| is_in_words);
     let words = plain.unwrap_or(&words);
     // What adds up to a number is that number.
@@ -313,15 +317,6 @@ fn bounds_in(sentence: &str) -> Vec<BoundedNumber> {
             Some(BoundedNumber { bound, number, unit: unit_beside(token, sentence) })
         })
         .collect();
-    for article in [" a ", " one "] {
-        for (at, _) in sentence.match_indices(article) {
-            let word = sentence[at + article.len()..].split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-            if let (Some(value), Some(bound)) = (scale_of(word), bound_before(sentence, at + 1)) {
-                let number = WrittenNumber { value, ..WrittenNumber::whole(0) };
-                found.push(BoundedNumber { bound, number, unit: None });
-            }
-        }
-    }
     // `In four of the five years the balance was negative`.
     let zero = WrittenNumber { tolerance: 0.0, ..WrittenNumber::whole(0) };
     for (bound, words) in [(NumberBound::Below, NEGATIVE), (NumberBound::Above, POSITIVE)] {

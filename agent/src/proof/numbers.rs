@@ -2,62 +2,17 @@
 //! day, and in words.
 
 use super::bounds::bound_before;
+use super::clock::time_of_day;
 use super::foreign_numbers::{added_part, end_of_quarters, foreign_number, has_grouped_thousands, part_behind};
 use super::parts::scale_behind_part;
+use super::scales::{HUNDRED, SCALES, is_one_of_scale, scale_of, tolerance_scale};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, find_word, is_rank, last_words};
 use super::units::is_unit_called;
 
-const HUNDRED: f64 = 1e2;
 const DOZEN: f64 = 12.0;
-/// How far `two dozen` rounds.
+/// How far `two dozen` rounds, and `a hundred`.
 const DOZEN_TOLERANCE: f64 = 1.5;
-/// What words and letters behind a number stand for. Single letters are scales only where nothing is between.
-const SCALES: [(&str, f64); 44] = [
-    ("hundred", HUNDRED),
-    ("thousand", 1e3),
-    ("million", 1e6),
-    ("billion", 1e9),
-    ("trillion", 1e12),
-    ("k", 1e3),
-    ("mn", 1e6),
-    ("bn", 1e9),
-    ("m", 1e6),
-    ("tausend", 1e3),
-    ("tsd", 1e3),
-    ("mille", 1e3),
-    ("mil", 1e3),
-    ("lakh", 1e5),
-    ("crore", 1e7),
-    ("mio", 1e6),
-    ("millionen", 1e6),
-    ("millions", 1e6),
-    ("millones", 1e6),
-    ("millón", 1e6),
-    ("milioni", 1e6),
-    ("milione", 1e6),
-    ("milhões", 1e6),
-    ("miljoen", 1e6),
-    ("mrd", 1e9),
-    ("milliarde", 1e9),
-    ("milliarden", 1e9),
-    ("milliard", 1e9),
-    ("milliards", 1e9),
-    ("miliardi", 1e9),
-    ("miljard", 1e9),
-    ("billions", 1e9),
-    ("thousands", 1e3),
-    ("trillions", 1e12),
-    ("mln", 1e6),
-    ("milhão", 1e6),
-    ("mld", 1e9),
-    ("md", 1e9),
-    ("mds", 1e9),
-    ("bilhão", 1e9),
-    ("bilhões", 1e9),
-    ("miliardo", 1e9),
-    ("duizend", 1e3),
-    ("mila", 1e3),
-];
+const HUNDRED_TOLERANCE: f64 = 10.0;
 /// The scale of two words.
 const MIL_MILLONES: &str = "mil millones";
 const WORDS: [&str; 18] = [
@@ -89,8 +44,6 @@ const AFTER_ONE: [&str; 20] = [
     "of", "in", "way", "thing", "more", "such", "that", "which", "who", "or", "another", "day", "with", "and", "where",
     "is", "was", "to", "for", "from",
 ];
-/// Words before a time of day.
-const BEFORE_TIME: [&str; 10] = ["at", "by", "before", "after", "until", "till", "since", "around", "between", "from"];
 /// Marks between the groups of three digits of a number.
 const GROUP_MARKS: [&str; 9] = [",", "_", " ", "\u{a0}", "\u{202f}", "\u{2009}", "'", "\u{2019}", "."];
 pub(super) const CURRENCIES: [char; 5] = ['$', '€', '£', '¥', '₹'];
@@ -118,18 +71,16 @@ const MEASURES: &str = "\
     minuten stunden tage wochen monate jahre grad heures jours semaines mois ans minutos horas días semanas meses años \
     minuti ore giorni minuten uren dagen";
 /// Words behind a number that make it one of a hundred.
-const OF_HUNDRED: [&str; 4] = ["out of every 100", "out of 100", "of every 100", "in every 100"];
-
-/// Returns what `million` and its like stand for.
-pub(super) fn scale_of(word: &str) -> Option<f64> {
-    let word = word.to_lowercase();
-    SCALES.iter().find(|(name, _)| *name == word && name.len() > 2).map(|(_, factor)| *factor)
-}
-
-/// Returns how far a scale rounds: `2 million` may be 2.1, and `two hundred` are no 240.
-fn tolerance_scale(factor: f64) -> f64 {
-    if factor > HUNDRED { factor } else { 1.0 }
-}
+const OF_HUNDRED: [&str; 8] = [
+    "out of every 100",
+    "out of 100",
+    "of every 100",
+    "in every 100",
+    "out of every hundred",
+    "out of a hundred",
+    "of every hundred",
+    "in every hundred",
+];
 
 /// Returns the number that words are, `seven`, `a dozen`, `thirty-four` or `two thousand five hundred`, and where it ends.
 pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(WrittenNumber, usize)> {
@@ -138,6 +89,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
     };
     let first = text[start..end].to_lowercase();
+    let has_article = is_one_of_scale(text, start, end);
     if let Some((value, tolerance, number_end)) = foreign_number(text, start) {
         let is_scaled = tolerance > DOZEN_TOLERANCE;
         let mut number =
@@ -147,7 +99,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
         }
         return Some((with_meaning(number, text, start, number_end), number_end));
     }
-    let (mut total, mut current, mut tolerance) = (0.0, 0.0, 0.5);
+    let (mut total, mut current, mut tolerance) = (0.0, if has_article { 1.0 } else { 0.0 }, 0.5);
     let mut number_end = None;
     let mut at = start;
     let mut largest_scale = f64::INFINITY;
@@ -171,7 +123,7 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
             }
             current += value;
             tolerance = 0.5;
-        } else if is_first {
+        } else if is_first && !has_article {
             break;
         } else if (lower == "dozen" || lower == "dozens") && current > 1.0 && current < DOZEN {
             current *= DOZEN;
@@ -212,8 +164,12 @@ pub(super) fn number_in_words(text: &str, start: usize, end: usize) -> Option<(W
     if first == "zero" && ["below", "above"].contains(&last_words(&text[..start], 1).as_str()) {
         return None;
     }
-    let is_scaled = tolerance > DOZEN_TOLERANCE;
     let value = total + current;
+    // `A hundred` is said of 97 as well.
+    if has_article && value == HUNDRED {
+        tolerance = HUNDRED_TOLERANCE;
+    }
+    let is_scaled = tolerance > DOZEN_TOLERANCE;
     let mut number = WrittenNumber { value, tolerance, is_percent: false, is_scaled, is_counted: false, other: None };
     if let Some(part) = part_behind(&text[number_end..]).filter(|_| number.tolerance <= 0.5) {
         (number.value, number.tolerance) = (number.value + part, part.min(1.0 - part) / 2.0);
@@ -533,61 +489,6 @@ fn per_scale(after: &str) -> Option<f64> {
     let at = find_word(clause, "per")?;
     let next = clause[at + "per".len()..].split_whitespace().next()?;
     scale_of(next.trim_matches(|c: char| !c.is_alphanumeric()))
-}
-
-/// Whether what stands behind a number makes it a time in German: `Uhr`, and not `Uhren`.
-fn is_clock_time(behind: &str) -> bool {
-    behind.strip_prefix("Uhr").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-}
-
-/// Returns a time of day that begins with these digits, counted to 24 hours, and where it ends: `17:30`, `14h07`, `5:30 PM`,
-/// `5 PM`.
-fn time_of_day(before: &str, rest: &str, end: usize) -> Option<(usize, TextTokenKind)> {
-    let bytes = rest.as_bytes();
-    if bytes.get(end) == Some(&b':') && digits_at(rest, end + 1) > 0 {
-        let length = rest.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(rest.len());
-        let code = hour_of_day(&rest[..length], &rest[length..]);
-        return Some((length, TextTokenKind::Code(code)));
-    }
-    if bytes.get(end) == Some(&b'h') && digits_at(rest, end + 1) == 2 && end <= 2 {
-        let is_end = rest[end + 3..].chars().next().is_none_or(|c| !c.is_alphanumeric());
-        let time = rest[..end + 3].replace('h', ":");
-        return is_end.then_some((end + 3, TextTokenKind::Code(time)));
-    }
-    // `22.15 Uhr`.
-    let of_dots = rest.get(..end + 3).filter(|time| time.as_bytes()[end] == b'.' && digits_at(rest, end + 1) == 2);
-    if let Some(time) = of_dots.filter(|_| end <= 2 && is_clock_time(rest[end + 3..].trim_start())) {
-        return Some((end + 3, TextTokenKind::Code(time.replace('.', ":"))));
-    }
-    let hour: u32 = rest.get(..end).filter(|digits| digits.len() <= 2)?.parse().ok()?;
-    let behind = rest[end..].trim_start_matches(' ');
-    let half: String = behind.chars().filter(|c| *c != '.').take(2).collect::<String>().to_lowercase();
-    if is_clock_time(behind) {
-        return (hour <= 24).then_some((end, TextTokenKind::Hour(hour % 24)));
-    }
-    let is_whole_word = behind.chars().filter(|c| *c != '.').nth(2).is_none_or(|c| !c.is_alphanumeric());
-    let hour = match (half.as_str(), hour) {
-        ("am" | "pm", 0 | 13..) => return None,
-        ("am", 12) => 0,
-        ("am", hour) | ("pm", hour @ 12) => hour,
-        ("pm", hour) => hour + 12,
-        _ => return None,
-    };
-    // `9 am Montag`: in other languages it is a word.
-    let is_upper = behind.starts_with(['A', 'P']) || behind.chars().nth(1) == Some('.');
-    let is_said = BEFORE_TIME.contains(&last_words(before, 1).as_str());
-    (is_whole_word && (is_upper || is_said || half == "pm")).then_some((end, TextTokenKind::Hour(hour)))
-}
-
-/// Returns a time of day as it is counted to 24 hours: `17:30` of `5:30 PM`.
-fn hour_of_day(time: &str, behind: &str) -> String {
-    let behind: String = behind.trim_start().chars().filter(|c| *c != '.').take(2).collect();
-    let is_afternoon = behind.eq_ignore_ascii_case("pm");
-    match time.split_once(':').and_then(|(hour, rest)| Some((hour.parse::<u32>().ok()?, rest))) {
-        Some((hour, rest)) if is_afternoon && hour < 12 => format!("{}:{rest}", hour + 12),
-        Some((12, rest)) if behind.eq_ignore_ascii_case("am") => format!("00:{rest}"),
-        _ => time.to_owned(),
-    }
 }
 
 /// Whether lowercase letters right behind a number are a unit.

@@ -2,7 +2,7 @@
 
 use super::bounds::{NumberBound, bound_before};
 use super::foreign_numbers::{added_part, without_added_part};
-use super::numbers::scale_of;
+use super::scales::scale_of;
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, last_words, says};
 use super::units::is_unit_called;
 

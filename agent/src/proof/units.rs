@@ -2,8 +2,9 @@
 //! measured in one is said in another of the same kind: kilograms in tonnes, cents in euros, degrees Celsius in Fahrenheit.
 
 use super::foreign_numbers::without_added_part;
-use super::numbers::{CURRENCIES, scale_of};
+use super::numbers::CURRENCIES;
 use super::rows::ProofRows;
+use super::scales::scale_of;
 use super::tokens::TextToken;
 
 /// What a unit measures.
