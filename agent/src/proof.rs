@@ -8,9 +8,11 @@
 mod alike;
 mod announced;
 mod arithmetic;
+mod arrows;
 mod bounds;
 mod claims;
 mod clock;
+mod column_comparisons;
 mod comparisons;
 mod contradictions;
 mod dates;
@@ -362,12 +364,9 @@ impl Prover {
                 of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
             }
             if let Some(result) = self.latest_rows() {
-                let rows = comparisons::wrong_rows(result, sentence);
-                let is_label = |link: &&mut ProofLink| match &link.origin {
-                    ProofOrigin::Cell { cell, .. } => rows.iter().any(|row| result.is_label_of(*row, cell)),
-                    _ => false,
-                };
-                of_sentence.iter_mut().filter(is_label).for_each(|link| link.origin = ProofOrigin::Unproven);
+                for row in comparisons::wrong_rows(result, sentence) {
+                    doubt_row(result, row, (sentence, sentence_start), text, &mut of_sentence);
+                }
                 let texts = comparisons::wrong_texts(result, sentence).into_iter();
                 for (start, end) in texts.chain(contradictions::contradicted(result, &self.results, sentence)) {
                     of_sentence.retain(|known| known.text != sentence[start..end]);
@@ -433,18 +432,8 @@ impl Prover {
         if let Some(result) = self.latest_rows()
             && let Some(row) = wrong_extreme(result, place)
         {
-            let is_label = |link: &&mut ProofLink| match &link.origin {
-                ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
-                _ => false,
-            };
-            let mut labels = links.iter_mut().filter(is_label).peekable();
-            let is_linked = labels.peek().is_some();
-            labels.for_each(|link| link.origin = ProofOrigin::Unproven);
             // `The cheapest month was November` of a column of days.
-            let said = with_apposition(result, place);
-            if let Some((start, end)) = result.label_place(row, said).filter(|_| !is_linked) {
-                links.push(link(text, offset + start, offset + end, ProofOrigin::Unproven));
-            }
+            doubt_row(result, row, (with_apposition(result, place), offset), text, &mut links);
         }
         links
     }
@@ -555,6 +544,21 @@ pub(crate) fn number_of(value: &Value) -> Option<f64> {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
         _ => None,
+    }
+}
+
+/// Doubts the name of a row in a part of a text, which begins at a byte of it, also one that is no part of a cell: the month
+/// of a day.
+fn doubt_row(result: &ProofRows, row: usize, (part, at): (&str, usize), text: &str, links: &mut Vec<ProofLink>) {
+    let is_label = |link: &&mut ProofLink| match &link.origin {
+        ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),
+        _ => false,
+    };
+    let mut labels = links.iter_mut().filter(is_label).peekable();
+    let is_linked = labels.peek().is_some();
+    labels.for_each(|link| link.origin = ProofOrigin::Unproven);
+    if let Some((start, end)) = result.label_place(row, part).filter(|_| !is_linked) {
+        links.push(link(text, at + start, at + end, ProofOrigin::Unproven));
     }
 }
 

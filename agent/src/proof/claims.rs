@@ -9,6 +9,7 @@ use super::alike::count_of_alike;
 use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
 use super::foreign_numbers::without_added_part;
+use super::names::GREATEST;
 use super::ranks::measured_columns;
 use super::rates::rate_origin;
 use super::rows::{ProofRows, TokenPlace};
@@ -332,7 +333,12 @@ fn sum_of_row(
 ) -> Option<ProofOrigin> {
     let before = last_words(&place.clause[..token.start], 2);
     let [row] = *result.named_rows(place).as_slice() else { return None };
-    if !is_exact(number) || !(before == "of" || before.ends_with(" of") || before.ends_with("out of")) {
+    // `Only three of their twenty matches`.
+    let before = ["their", "its", "his", "her", "the", "all"]
+        .iter()
+        .find_map(|owner| before.strip_suffix(owner)?.strip_suffix(' '))
+        .unwrap_or(&before);
+    if !is_exact(number) || !(before == "of" || before.ends_with(" of")) {
         return None;
     }
     let columns = measured_columns(result, "");
@@ -354,7 +360,8 @@ fn top_count(sentence: &str) -> Option<usize> {
         let before = last_words(&sentence[..token.start], 1);
         let behind = sentence[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
         let is_first = ["top", "largest", "biggest", "leading", "first", "highest"].contains(&before.as_str())
-            || ["largest", "biggest", "leading", "highest", "top", "most"].contains(&behind.as_str());
+            || ["top", "most"].contains(&behind.as_str())
+            || GREATEST.contains(&behind.as_str());
         (is_first && is_exact(number) && number.value >= 2.0).then_some(number.value as usize)
     })
 }

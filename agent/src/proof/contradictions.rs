@@ -5,6 +5,7 @@
 use chrono::Datelike;
 use serde_json::Value;
 
+use super::column_comparisons::wrongly_compared_columns;
 use super::mixed_up::{numbers_of_other_months, swapped_columns, wrong_month};
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
@@ -27,6 +28,7 @@ pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &
     if result.rows.len() == result.row_count && result.rows.len() <= MAX_ROWS {
         found.extend(swapped_columns(result, sentence, &tokens));
         found.extend(wrong_month(result, sentence));
+        found.extend(wrongly_compared_columns(result, sentence));
         found.extend(numbers_of_other_months(result, sentence, &tokens));
     }
     if is_whole {

@@ -141,6 +141,8 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
         let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();
         columns = if prices.is_empty() { columns } else { prices };
     }
+    let beside = columns_of_number_beside(result, row, clause);
+    columns = if beside.is_empty() { columns } else { beside };
     let extreme = extreme_in(clause, result, &mut columns)?;
     // `The most reliable: only 5 % were late` is of that column.
     if extreme == Extreme::Either {
@@ -175,6 +177,29 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
         }
     }
     is_compared.then_some(row)
+}
+
+/// Returns the columns in which a row has the number that stands in parentheses behind its name: `highest in April (250)` is of
+/// that column.
+fn columns_of_number_beside(result: &ProofRows, row: usize, clause: &str) -> Vec<usize> {
+    const LINKS: [&str; 4] = ["in", "on", "at", "for"];
+    let Some((start, end)) = result.label_place(row, clause) else { return Vec::new() };
+    let before = last_words(&clause[..start], 2);
+    let is_linked = before
+        .split_once(' ')
+        .is_some_and(|(word, link)| LINKS.contains(&link) && (GREATEST.contains(&word) || LEAST.contains(&word)));
+    let inside = clause[end..].trim_start().strip_prefix('(').and_then(|rest| rest.split(')').next());
+    let Some(inside) = inside.filter(|_| is_linked) else { return Vec::new() };
+    let numbers: Vec<TextToken> = tokens_in(inside);
+    let has_number = |column: &usize| {
+        let value = result.rows.get(row).and_then(|row| row.get(*column));
+        let is_said = |token: &TextToken| {
+            matches!(token.kind, TextTokenKind::Number(_))
+                && value.is_some_and(|value| token.equals(value, result.share_scale(*column)))
+        };
+        numbers.iter().any(is_said)
+    };
+    measured_columns(result, "").into_iter().filter(has_number).collect()
 }
 
 /// Returns the rows among which a clause calls one the most: of `the largest in France` those of France; else all.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::announced::AnnouncedOperation;
 use super::arithmetic::{WantedNumber, is_said_as_difference};
+use super::arrows::arrow_origin;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
@@ -51,7 +52,8 @@ impl Prover {
         for result in self.results.iter().rev() {
             let standing = out_of_origin(result, token, place)
                 .or_else(|| score_origin(result, token, place))
-                .or_else(|| range_origin(result, token, place));
+                .or_else(|| range_origin(result, token, place))
+                .or_else(|| arrow_origin(result, token, place));
             if let Some(origin) = standing {
                 return origin;
             }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::announced::says_loss;
 use super::dates::{begins_month, dates_in};
 use super::foreign_numbers::{added_part, foreign_part};
+use super::names::GREATEST;
 use super::number_of;
 use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
 use super::parts::{PARTS, half_of_unit, part_of_whole};
@@ -259,6 +260,10 @@ impl TextToken {
         let after = clause[self.end..].split_whitespace().next().unwrap_or_default();
         let after = after.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
         let is_number = matches!(self.kind, TextTokenKind::Number(_));
+        // `The two busiest wards` are the top two.
+        if is_number && before == "the" && GREATEST.contains(&after.as_str()) {
+            return Some("top");
+        }
         let found = BEFORE.into_iter().find(|word| before == *word);
         found.or_else(|| AFTER.into_iter().find(|word| after == *word)).filter(|_| is_number)
     }
