@@ -23,6 +23,7 @@ mod subqueries;
 mod tables;
 mod time_formats;
 mod types;
+mod weekdays;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -40,6 +41,7 @@ pub(crate) use joins::{is_key, refer_alike, relationships_of};
 pub(crate) use literals::{ComparedTexts, folded_words};
 pub(crate) use parse::parse_query;
 pub(crate) use scopes::{Scope, ScopeSource, Scopes, column_of, constraint_of};
+pub(crate) use weekdays::{misnumbers_days, weekday_note};
 
 use self::grouping::aggregate;
 use crate::sql_text::visit_own_exprs;

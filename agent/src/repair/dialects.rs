@@ -15,12 +15,15 @@ use super::foreign_syntax::{clauses_here, element_here, numbered_limit};
 use super::grouping::has_aggregate;
 use super::joins::expression;
 use super::parse::DialectHabits;
+use super::weekdays::{counts_days_from_one, weekday_here};
 use super::{Repair, RepairKind};
 
 /// Rewrites what other systems write in another way.
 pub(super) fn repair(statement: &mut Statement, habits: DialectHabits, repairs: &mut Vec<Repair>) {
     let divides_as_decimals = habits.divides_as_decimals || calls_of_mysql(statement);
-    let mut writer = DialectWriter { habits: DialectHabits { divides_as_decimals, ..habits }, repairs };
+    let counts_days_from_one = divides_as_decimals || counts_days_from_one(statement);
+    let habits = DialectHabits { divides_as_decimals, counts_days_from_one, ..habits };
+    let mut writer = DialectWriter { habits, repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut writer);
 }
 
@@ -201,6 +204,12 @@ impl DialectWriter<'_> {
         }
     }
 
+    /// Returns the number of a day of the week where the other system has another.
+    fn weekday(&self, function: &Function) -> Option<String> {
+        let here = || weekday_here(function, self.habits.divides_as_decimals);
+        if self.habits.counts_days_from_one { here() } else { None }
+    }
+
     /// Returns what stands here for an expression of another system, and why.
     fn here(&self, expr: &Expr) -> Option<(Expr, String)> {
         let with = |replaced: Expr, why: &str| Some((replaced, why.to_owned()));
@@ -210,8 +219,8 @@ impl DialectWriter<'_> {
                 with(expression(&joined_texts(function)?)?, "CONCAT of a null is null there")
             }
             // From 1 for Sunday, as MySQL counts, and from 0 for Monday.
-            Expr::Function(function) if self.habits.divides_as_decimals && mysql_weekday(function).is_some() => {
-                with(expression(&mysql_weekday(function)?)?, "days of the week have other numbers there")
+            Expr::Function(function) if self.weekday(function).is_some() => {
+                with(expression(&self.weekday(function)?)?, "days of the week have other numbers there")
             }
             Expr::Function(function) => function_here(function),
             // SQLite's cuts where others round: a difference of days is counted whole.
@@ -268,7 +277,7 @@ impl DialectWriter<'_> {
                 with(expression(&text)?, "a year with its month is a number there")
             }
             Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
-                let first = if self.habits.divides_as_decimals { " + 1" } else { "" };
+                let first = if self.habits.counts_days_from_one { " + 1" } else { "" };
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
                 with(expression(&text)?, "the day of the week has another name here")
             }
@@ -334,18 +343,6 @@ fn calls_of_mysql(statement: &Statement) -> bool {
 /// Whether a name is the present time in Oracle.
 fn is_now(name: &Ident) -> bool {
     ["sysdate", "systimestamp"].iter().any(|known| name.value.eq_ignore_ascii_case(known))
-}
-
-/// Returns MySQL's `DAYOFWEEK` and `WEEKDAY` of a time.
-fn mysql_weekday(function: &Function) -> Option<String> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(time))] = list.args.as_slice() else { return None };
-    let day = format!("CAST(date_part('dow', {time}) AS BIGINT)");
-    match function.name.to_string().to_lowercase().as_str() {
-        "dayofweek" => Some(format!("({day} + 1)")),
-        "weekday" => Some(format!("(({day} + 6) % 7)")),
-        _ => None,
-    }
 }
 
 /// Returns the arguments of `CONCAT`, joined with `||`.

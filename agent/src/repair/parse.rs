@@ -35,6 +35,8 @@ pub(crate) struct DialectHabits {
     pub(crate) divides_as_decimals: bool,
     /// Rows without a value come before all others.
     pub(crate) sorts_nulls_first: bool,
+    /// Sunday is the first day of the week, by its number.
+    pub(crate) counts_days_from_one: bool,
 }
 
 /// Parses the first query of a text. Returns `None` where it is none in any dialect.
@@ -117,6 +119,8 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
     let habits = DialectHabits {
         divides_as_decimals: has_backquotes || ["MySQL", "BigQuery"].contains(&name),
         // Oracle and Snowflake sort nulls last, as here.
+        // Told by the functions of a query, which are read later.
+        counts_days_from_one: false,
         sorts_nulls_first: has_backquotes || turned.contains(&'[') || !["", "Oracle", "Snowflake"].contains(&name),
     };
     Some(DialectQuery { statement, repairs, habits })

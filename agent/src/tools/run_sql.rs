@@ -16,6 +16,7 @@ use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument};
 use crate::config::MAX_TOOL_ROWS;
 use crate::counter_checks::{CheckedQuery, Finding, check};
 use crate::models::ToolSpec;
+use crate::repair::weekday_note;
 use crate::tokens::{estimate_tokens, take_tokens};
 
 pub(super) const NAME: &str = "run_sql";
@@ -23,6 +24,8 @@ pub(super) const NAME: &str = "run_sql";
 const REPAIRED: &str = "repaired";
 /// The field of a result that says what the counter-checks found.
 const CHECKS: &str = "checks";
+/// The field of a result that says what its numbers are, where other systems have others.
+const NOTE: &str = "note";
 /// The field of a result that is true where some of them took too long.
 const CHECKS_CUT: &str = "checks_cut";
 /// The field of a result that is true where a query found nothing and its texts could not all be looked for in time.
@@ -84,7 +87,9 @@ impl Tool for RunSql {
                 // After the rows: a small model repeats what comes first.
                 let changed = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
                 let checks = checks_text(&findings, context.text_tokens / NOTE_SHARE);
-                let notes = [changed.as_deref(), checks.as_deref(), are_repairs_cut.then_some(NOT_LOOKED_FOR)];
+                let weekdays = weekday_note(ran);
+                let not_looked_for = are_repairs_cut.then_some(NOT_LOOKED_FOR);
+                let notes = [changed.as_deref(), checks.as_deref(), not_looked_for, weekdays];
                 let cost: usize = notes.iter().flatten().map(|note| estimate_tokens(note) + 1).sum();
                 let tokens = context.text_tokens.saturating_sub(cost);
                 let table = result_text(&rows, tokens);
@@ -95,6 +100,9 @@ impl Tool for RunSql {
                 }
                 if !findings.is_empty() {
                     output.json[CHECKS] = json!(findings);
+                }
+                if let Some(note) = weekdays {
+                    output.json[NOTE] = json!(note);
                 }
                 if is_cut {
                     output.json[CHECKS_CUT] = json!(true);

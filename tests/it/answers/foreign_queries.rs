@@ -240,6 +240,9 @@ async fn functions_of_other_systems() {
             ("SELECT TIMESTAMPDIFF(YEAR, '2020-02-29', '2024-02-28') AS y", json!([{"y": 3}])),
             ("SELECT `state`, DAYOFWEEK(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 6}])),
             ("SELECT `state`, WEEKDAY(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 4}])),
+            // There is no seventh day from 0: Saturday and Sunday.
+            ("SELECT count(*) AS n FROM voter_1.votes WHERE DAYOFWEEK(created) IN (1, 7)", json!([{"n": 2}])),
+            ("SELECT vote_id AS v FROM votes WHERE EXTRACT(DAYOFWEEK FROM created) = 7", json!([{"v": 2}])),
             ("SELECT EXTRACT(YEAR_MONTH FROM created) AS m FROM votes WHERE vote_id = 1", json!([{"m": 201_803}])),
             ("SELECT MID(contestant, 1, 2) AS c FROM votes WHERE vote_id = 1", json!([{"c": "An"}])),
             ("SELECT PERIOD_DIFF(202403, 202311) AS m", json!([{"m": 4}])),

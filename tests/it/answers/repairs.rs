@@ -405,6 +405,21 @@ async fn a_query_that_runs_is_left_alone_and_one_beyond_repair_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_of_weekdays_are_said_where_a_query_does_not_tell_them() {
+    let fixture = AnswersFixture::new().await;
+    // 1 April 2018 was a Sunday.
+    for (day, is_said) in
+        [("WEEKDAY(created)", true), ("EXTRACT(DAYOFWEEK FROM created)", true), ("day(created)", false)]
+    {
+        let sql = format!("SELECT {day} AS d FROM voter_1.votes WHERE vote_id = 3");
+        let result = fixture.result_of(VOTES, &sql).await.result;
+        assert_eq!(result["rows"][0]["d"], if is_said { 0 } else { 1 }, "{result}");
+        let note = result["note"].as_str().unwrap_or_default();
+        assert_eq!(note.contains("0 for Sunday"), is_said, "{day}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_in_full_are_found_in_short() {
     let fixture = AnswersFixture::new().await;
     for statement in [

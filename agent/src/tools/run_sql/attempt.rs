@@ -8,7 +8,8 @@ use querent_engine::{EngineError, Session};
 use serde_json::{Value, json};
 
 use crate::repair::{
-    ComparedTexts, RepairedQuery, is_misdated, is_misread, names_database, repair, repair_database, tables_read,
+    ComparedTexts, RepairedQuery, is_misdated, is_misread, misnumbers_days, names_database, repair, repair_database,
+    tables_read,
 };
 use crate::tokens::take_tokens;
 use crate::tools::ToolContext;
@@ -63,12 +64,12 @@ pub(super) async fn run_with_repairs(
 ) -> Result<Attempt, FailedAttempt> {
     let run = async |sql: &str| ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await;
     let at_hand = &context.at_hand;
-    // What is asked of a year may find nothing, and of a number of days would find any.
-    let is_misdated = is_misdated(session, at_hand, sql).await;
-    if (is_misdated || is_misread(sql))
+    // What is asked of a year, or of another day of the week, may find nothing, and as it is written finds others.
+    let finds_others = is_misdated(session, at_hand, sql).await || misnumbers_days(sql);
+    if (finds_others || is_misread(sql))
         && let Some(repaired) = repair(session, at_hand, sql).await
         && let Ok(rows) = run(&repaired.sql).await
-        && (is_misdated || !rows.found_nothing())
+        && (finds_others || !rows.found_nothing())
     {
         return Ok(Attempt { rows, repaired: Some(repaired), is_cut: false });
     }
