@@ -15,6 +15,7 @@ mod foreign_functions;
 mod foreign_syntax;
 mod grouping;
 mod joins;
+mod keep_clauses;
 mod literals;
 mod near;
 mod parse;
@@ -24,6 +25,7 @@ mod tables;
 mod time_formats;
 mod types;
 mod weekdays;
+mod written_values;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

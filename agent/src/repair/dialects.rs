@@ -279,7 +279,11 @@ impl DialectWriter<'_> {
             Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
                 let first = if self.habits.counts_days_from_one { " + 1" } else { "" };
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
-                with(expression(&text)?, "the day of the week has another name here")
+                let why = match self.habits.counts_days_from_one {
+                    true => "the day of the week has another name here",
+                    false => "the day of the week has another name here, and is 0 on Sundays",
+                };
+                with(expression(&text)?, why)
             }
             Expr::RLike { negated, expr: inner, pattern, regexp } => {
                 // MySQL's REGEXP does not mind the case, Hive's RLIKE does.
@@ -296,6 +300,13 @@ impl DialectWriter<'_> {
                 let ignores_case = ends_with(collation, "nocase") || ends_with(collation, "_ci");
                 let text = if ignores_case { format!("lower({inner})") } else { inner.to_string() };
                 with(expression(&text)?, "there are no collations here")
+            }
+            // `SYSDATE - 30`, and `SYSDATE - 1 / 24`.
+            Expr::BinaryOp { left, op: op @ (BinaryOperator::Plus | BinaryOperator::Minus), right }
+                if is_present(left) =>
+            {
+                let interval = interval_of_days(right)?;
+                with(expression(&format!("({left} {op} {interval})"))?, "a number beside a time is one of days there")
             }
             Expr::BinaryOp { left, op: BinaryOperator::Spaceship, right } => {
                 with(expression(&format!("{left} IS NOT DISTINCT FROM {right}"))?, "<=> is written so here")
@@ -343,6 +354,35 @@ fn calls_of_mysql(statement: &Statement) -> bool {
 /// Whether a name is the present time in Oracle.
 fn is_now(name: &Ident) -> bool {
     ["sysdate", "systimestamp"].iter().any(|known| name.value.eq_ignore_ascii_case(known))
+}
+
+/// Whether an expression is the present time.
+fn is_present(expr: &Expr) -> bool {
+    ["now()", "current_timestamp", "localtimestamp"].iter().any(|name| expr.to_string().eq_ignore_ascii_case(name))
+}
+
+/// Returns the interval that a number of days is, whole or as `1 / 24` of one.
+fn interval_of_days(expr: &Expr) -> Option<String> {
+    let whole = |expr: &Expr| match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => text.parse::<u32>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    match expr {
+        Expr::Nested(inner) => interval_of_days(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::Divide, right } => {
+            let unit = match whole(right)? {
+                24 => "hours",
+                1440 => "minutes",
+                86_400 => "seconds",
+                _ => return None,
+            };
+            Some(format!("INTERVAL '{} {unit}'", whole(left)?))
+        }
+        _ => Some(format!("INTERVAL '{} days'", whole(expr)?)),
+    }
 }
 
 /// Returns the arguments of `CONCAT`, joined with `||`.

@@ -24,6 +24,7 @@ use sqlparser::ast::{BinaryOperator, Expr, Query, Select, Statement, Value, Visi
 use super::joins::expression;
 use super::scopes::{Scopes, column_of};
 use super::{KnownTables, Repair, RepairKind, RepairedQuery, TablesAtHand, known_tables, parse};
+use crate::coverage::unaccented;
 use crate::sql_text::{quote_identifier, quoted_table};
 use matching::{ValueMatch, date_in, value_meant};
 use places::{TextPlace, place_of};
@@ -238,8 +239,19 @@ impl VisitorMut for LiteralWriter<'_> {
                     *expr = comparison(&column, &op, &values, is_left);
                 }
             }
-            Expr::InList { expr: column, list, .. } => {
-                let Some((key, is_time)) = self.column(column) else { return ControlFlow::Continue(()) };
+            Expr::InList { expr: column, list, negated } => {
+                let literals: Vec<String> = list.iter().filter_map(text_of).collect();
+                let compared = (**column).clone();
+                let of_numbers = || self.number_column(&compared, literals.first()?);
+                let Some((key, is_time)) = self.column(&compared).or_else(of_numbers) else {
+                    return ControlFlow::Continue(());
+                };
+                if literals.len() == list.len()
+                    && let Some(moved) = self.moved_list(&key, &literals, &compared, *negated)
+                {
+                    *expr = moved;
+                    return ControlFlow::Continue(());
+                }
                 let mut written = Vec::with_capacity(list.len());
                 for item in list.iter() {
                     match text_of(item).and_then(|literal| self.take(key.clone(), is_time, &literal)) {
@@ -281,15 +293,12 @@ impl VisitorMut for LiteralWriter<'_> {
                 let Some(literal) = text_of(pattern) else { return ControlFlow::Continue(()) };
                 let Some((_, false)) = self.column(column) else { return ControlFlow::Continue(()) };
                 let LiteralStep::Write { repairs, .. } = &mut self.step else { return ControlFlow::Continue(()) };
-                let ilike = Expr::ILike {
-                    negated: *negated,
-                    any: false,
-                    expr: column.clone(),
-                    pattern: Box::new(text(&literal)),
-                    escape_char: None,
-                };
-                let why = "LIKE minds the case here";
-                repairs.push(Repair::new(RepairKind::Literal, expr.to_string(), ilike.to_string(), why));
+                let plain: String = literal.to_lowercase().chars().map(unaccented).collect();
+                let not = if *negated { "NOT " } else { "" };
+                let written = format!("strip_accents({column}) {not}ILIKE {}", text(&plain));
+                let Some(ilike) = expression(&written) else { return ControlFlow::Continue(()) };
+                let why = "LIKE minds the case and the accents here";
+                repairs.push(Repair::new(RepairKind::Literal, expr.to_string(), written, why));
                 *expr = ilike;
             }
             _ => {}
@@ -373,6 +382,19 @@ impl LiteralWriter<'_> {
         let moved = place.comparison(column)?;
         let from = format!("{column} = {}", text(literal));
         repairs.push(Repair::new(RepairKind::Literal, from, moved.to_string(), place.why(key)));
+        Some(moved)
+    }
+
+    /// Returns what stands for the comparison of a column with a list of texts, all of which are in one other column.
+    fn moved_list(&mut self, key: &ColumnKey, literals: &[String], column: &Expr, negated: bool) -> Option<Expr> {
+        let LiteralStep::Move { places, repairs } = &mut self.step else { return None };
+        let found: Option<Vec<&TextPlace>> =
+            literals.iter().map(|literal| places.get(&(key.clone(), literal.clone()))).collect();
+        let found = found?;
+        let moved = TextPlace::list_comparison(&found, column, negated)?;
+        let written: Vec<String> = literals.iter().map(|literal| text(literal).to_string()).collect();
+        let from = format!("{column} IN ({})", written.join(", "));
+        repairs.push(Repair::new(RepairKind::Literal, from, moved.to_string(), found.first()?.why(key)));
         Some(moved)
     }
 

@@ -13,6 +13,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::clause_order::in_order;
+use super::keep_clauses::without_keep;
 use super::{Repair, RepairKind};
 
 /// A longer query is not repaired.
@@ -67,10 +68,16 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
         })
     };
     let mut repairs = Vec::new();
-    let (name, statements, turned) = match read(text) {
+    let without_keep = without_keep(text);
+    if without_keep.is_some() {
+        let why = "the value of the row with the greatest or the least key is taken by arg_max and arg_min here";
+        repairs.push(Repair::new(RepairKind::Dialect, "KEEP (DENSE_RANK ...)", "arg_max or arg_min", why));
+    }
+    let readable = without_keep.as_deref().unwrap_or(text);
+    let (name, statements, turned) = match read(readable) {
         Some(found) => found,
         None => {
-            let ordered = in_order(text)?;
+            let ordered = in_order(readable)?;
             let why = "clauses stand in one order, and a part of a union with a LIMIT of its own in parentheses";
             repairs.push(Repair::new(RepairKind::Statement, "clauses in another order", "their order", why));
             read(&ordered)?

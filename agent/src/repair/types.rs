@@ -13,6 +13,7 @@ use sqlparser::ast::{
 
 use super::joins::expression;
 use super::scopes::{Scopes, column_of};
+use super::written_values::{amount_in, month_number};
 use super::{KnownTables, Repair, RepairKind};
 
 /// Functions of numbers, and those of times.
@@ -121,6 +122,13 @@ impl VisitorMut for TextCaster<'_> {
                 let text = format!("{left} {test}");
                 self.put(expr, &text, "the column holds no texts; what is empty has no value");
             }
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } if is_month_of(left) => {
+                self.month_as_number(right);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } if self.days_between(left).is_some() => {
+                self.put_days_between(left);
+                self.cast(right, false);
+            }
             Expr::BinaryOp { left, op, right } => {
                 use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
                 match op {
@@ -139,6 +147,9 @@ impl VisitorMut for TextCaster<'_> {
                 self.time_as_text(expr)
             }
             Expr::Between { expr, low, high, .. } => self.compare(expr, &mut [&mut **low, &mut **high]),
+            Expr::InList { expr, list, .. } if is_month_of(expr) => {
+                list.iter_mut().for_each(|item| self.month_as_number(item));
+            }
             Expr::InList { expr, list, .. } if self.kind_of(expr).is_some_and(|kind| is_of_days(&kind)) => {
                 let mut constants: Vec<&mut Expr> = list.iter_mut().collect();
                 self.compare(expr, &mut constants);
@@ -212,6 +223,12 @@ impl TextCaster<'_> {
                     }
                 }
             }
+        } else if kind.is_numeric() {
+            for constant in constants {
+                if let Some(amount) = written_text(constant).and_then(amount_in) {
+                    self.put(constant, &amount, "the column holds numbers");
+                }
+            }
         } else if kind.is_string() && constants.iter().all(|constant| is_number(constant)) {
             let name = column.to_string().to_lowercase();
             let mut words = name.split(|c: char| !c.is_alphanumeric());
@@ -224,6 +241,31 @@ impl TextCaster<'_> {
             } else {
                 self.cast(column, false);
             }
+        }
+    }
+
+    /// Writes the number of a month in the place of its name.
+    fn month_as_number(&mut self, expr: &mut Expr) {
+        if let Some(month) = written_text(expr).and_then(month_number) {
+            self.put(expr, &month.to_string(), "months are numbers");
+        }
+    }
+
+    /// Returns the days between two times of which an expression is the difference, `(t2 - t1)`; days are subtracted as such.
+    fn days_between(&self, expr: &Expr) -> Option<String> {
+        let Expr::Nested(inner) = expr else { return None };
+        let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = inner.as_ref() else { return None };
+        let is_time = |side: &Expr| matches!(self.kind_of(side), Some(DataType::Timestamp(_, _)));
+        let is_of_time = |side: &Expr| {
+            self.kind_of(side).is_some_and(|kind| is_of_days(&kind)) || side.to_string().eq_ignore_ascii_case("now()")
+        };
+        let is_so = is_of_time(left) && is_of_time(right) && (is_time(left) || is_time(right));
+        is_so.then(|| format!("((date_part('epoch', {left}) - date_part('epoch', {right})) / 86400.0)"))
+    }
+
+    fn put_days_between(&mut self, expr: &mut Expr) {
+        if let Some(days) = self.days_between(expr) {
+            self.put(expr, &days, "the difference of two times is a number of days there");
         }
     }
 
@@ -293,6 +335,24 @@ fn day_of_digits(number: &str) -> Option<NaiveDate> {
 
 fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
+fn written_text(expr: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expr else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether an expression is the month of a time, as a number.
+fn is_month_of(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_month_of(inner),
+        Expr::Extract { field, .. } => field.to_string().eq_ignore_ascii_case("month"),
+        Expr::Function(function) => function.name.to_string().eq_ignore_ascii_case("month"),
+        _ => false,
+    }
 }
 
 fn is_empty_text(expr: &Expr) -> bool {

@@ -240,6 +240,11 @@ async fn functions_of_other_systems() {
             ("SELECT TIMESTAMPDIFF(YEAR, '2020-02-29', '2024-02-28') AS y", json!([{"y": 3}])),
             ("SELECT `state`, DAYOFWEEK(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 6}])),
             ("SELECT `state`, WEEKDAY(created) AS d FROM votes WHERE vote_id = 1", json!([{"state": "NY", "d": 4}])),
+            ("SELECT count(*) AS n FROM votes WHERE MONTH(created) = 'March'", json!([{"n": 2}])),
+            (
+                "SELECT count(*) AS n FROM votes WHERE EXTRACT(MONTH FROM created) IN ('Mar', 'April')",
+                json!([{"n": 3}]),
+            ),
             // There is no seventh day from 0: Saturday and Sunday.
             ("SELECT count(*) AS n FROM voter_1.votes WHERE DAYOFWEEK(created) IN (1, 7)", json!([{"n": 2}])),
             ("SELECT vote_id AS v FROM votes WHERE EXTRACT(DAYOFWEEK FROM created) = 7", json!([{"v": 2}])),
@@ -277,6 +282,13 @@ async fn functions_of_other_systems() {
             // Oracle and Redshift.
             ("SELECT MONTHS_BETWEEN(DATE '2024-03-31', DATE '2024-02-29') AS m FROM dual", json!([{"m": 1.0}])),
             ("SELECT TRUNC(SYSDATE) - TRUNC(SYSDATE) AS d FROM dual", json!([{"d": 0}])),
+            ("SELECT count(*) AS n FROM votes WHERE created < SYSDATE - 30", json!([{"n": 3}])),
+            ("SELECT SYSDATE - 1/24 < SYSDATE AS b FROM dual", json!([{"b": true}])),
+            (
+                "SELECT state, MIN(contestant) KEEP (DENSE_RANK FIRST ORDER BY created) AS c FROM votes GROUP BY state \
+                 ORDER BY state",
+                json!([{"state": "CA", "c": "Bob"}, {"state": "NY", "c": "Ann"}]),
+            ),
             ("SELECT REGEXP_SUBSTR('Anna Koch', '[^ ]+', 1, 2) AS w FROM dual", json!([{"w": "Koch"}])),
             ("SELECT DATE_PART(month, created) AS m FROM votes WHERE vote_id = 3", json!([{"m": 4}])),
             ("SELECT APPROXIMATE COUNT(DISTINCT state) AS n FROM votes", json!([{"n": 2}])),
@@ -549,9 +561,21 @@ async fn a_join_over_databases_that_finds_nothing_is_tried_within_one() {
 async fn what_is_short_for_a_value_is_found() {
     run_rows(
         CONCERTS,
-        &[("SELECT name FROM concert_singer.singer WHERE country = 'USA'", json!([{"name": "Timbaland"}]))],
+        &[
+            ("SELECT name FROM concert_singer.singer WHERE country = 'USA'", json!([{"name": "Timbaland"}])),
+            (
+                "SELECT count(*) AS n FROM concert_singer.singer_in_concert WHERE singer_id IN ('Joe', 'Justin')",
+                json!([{"n": 3}]),
+            ),
+        ],
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn amounts_are_numbers_and_patterns_mind_no_accents() {
+    run_rows(CARS, &[("SELECT count(*) AS n FROM cars_data WHERE horsepower > '$100'", json!([{"n": 2}]))]).await;
+    run_rows(WORLD, &[("SELECT code AS c FROM world_1.country WHERE name LIKE 'peru%'", json!([{"c": "PER"}]))]).await;
 }
 
 async fn run_rows(question: &str, cases: &[(&str, Value)]) {

@@ -50,6 +50,21 @@ impl TextPlace {
         expression(&written)
     }
 
+    /// Returns what stands for the comparison of a column with a list of texts, where one column of one other table has them all.
+    pub(super) fn list_comparison(places: &[&TextPlace], compared: &Expr, is_negated: bool) -> Option<Expr> {
+        let first = places.first()?;
+        let (table, key) = first.referred.as_ref()?;
+        let is_same = |place: &&TextPlace| place.referred == first.referred && place.column == first.column;
+        if !places.iter().all(is_same) {
+            return None;
+        }
+        let (key, table, column) = (quote_identifier(key), quoted_table(table), quote_identifier(&first.column));
+        let values: Vec<String> = places.iter().map(|place| text(&place.value).to_string()).collect();
+        let not = if is_negated { "NOT " } else { "" };
+        let values = values.join(", ");
+        expression(&format!("{compared} {not}IN (SELECT {key} FROM {table} WHERE {column} IN ({values}))"))
+    }
+
     /// Says why, of the column that was compared.
     pub(super) fn why(&self, (table, compared): &ColumnKey) -> String {
         match &self.referred {
