@@ -547,8 +547,8 @@ pub(crate) fn number_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Doubts the name of a row in a part of a text, which begins at a byte of it, also one that is no part of a cell: the month
-/// of a day.
+/// Doubts the name of a row in a part of a text, which begins at a byte of it, also one that is no part of a cell: the
+/// month of a day.
 fn doubt_row(result: &ProofRows, row: usize, (part, at): (&str, usize), text: &str, links: &mut Vec<ProofLink>) {
     let is_label = |link: &&mut ProofLink| match &link.origin {
         ProofOrigin::Cell { cell, .. } => result.is_label_of(row, cell),

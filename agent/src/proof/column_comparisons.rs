@@ -1,5 +1,5 @@
-//! What a sentence says of two columns of the row that it names, and is not so: `solar exceeded grid in April`, `they conceded
-//! more than they scored`, `lost twice as many as they won`.
+//! What a sentence says of two columns of the row that it names, and is not so: `solar exceeded grid in April`, `they
+//! conceded more than they scored`, `lost twice as many as they won`.
 
 use super::names::NamePlace;
 use super::number_of;

@@ -179,8 +179,8 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
     is_compared.then_some(row)
 }
 
-/// Returns the columns in which a row has the number that stands in parentheses behind its name: `highest in April (250)` is of
-/// that column.
+/// Returns the columns in which a row has the number that stands in parentheses behind its name: `highest in April
+/// (250)` is of that column.
 fn columns_of_number_beside(result: &ProofRows, row: usize, clause: &str) -> Vec<usize> {
     const LINKS: [&str; 4] = ["in", "on", "at", "for"];
     let Some((start, end)) = result.label_place(row, clause) else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! What words and letters behind a number multiply it by: `thousand`, `mio`, `k`; and `a thousand`, which is one of them.
+//! What words and letters behind a number multiply it by: `thousand`, `mio`, `k`; and `a thousand`, which is one of
+//! them.
 
 use super::tokens::last_words;
 
@@ -62,7 +63,8 @@ pub(super) fn tolerance_scale(factor: f64) -> f64 {
     if factor > HUNDRED { factor } else { 1.0 }
 }
 
-/// Whether a word is one of its scale: the thousand of `fewer than a thousand`; not `one in a million` and `a million times`.
+/// Whether a word is one of its scale: the thousand of `fewer than a thousand`; not `one in a million` and `a million
+/// times`.
 pub(super) fn is_one_of_scale(text: &str, start: usize, end: usize) -> bool {
     const ENGLISH: [&str; 5] = ["hundred", "thousand", "million", "billion", "trillion"];
     const OTHERWISE: [&str; 14] =

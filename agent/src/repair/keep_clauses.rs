@@ -1,12 +1,13 @@
-//! Oracle's `MAX(x) KEEP (DENSE_RANK LAST ORDER BY y)`, which no parser here reads: the value of the row with the greatest key, and
-//! of several such rows the greatest value.
+//! Oracle's `MAX(x) KEEP (DENSE_RANK LAST ORDER BY y)`, which no parser here reads: the value of the row with the
+//! greatest key, and of several such rows the greatest value.
 
 /// What stands between the call and the order.
 const KEEP: &str = "KEEP";
 /// Clauses of one query at most.
 const MOST: usize = 20;
 
-/// Returns a query with `arg_max` and `arg_min` in the place of each clause; `None` where it has none that is understood.
+/// Returns a query with `arg_max` and `arg_min` in the place of each clause; `None` where it has none that is
+/// understood.
 pub(super) fn without_keep(sql: &str) -> Option<String> {
     let mut text = sql.to_owned();
     for _ in 0..MOST {

@@ -251,7 +251,8 @@ impl TextCaster<'_> {
         }
     }
 
-    /// Returns the days between two times of which an expression is the difference, `(t2 - t1)`; days are subtracted as such.
+    /// Returns the days between two times of which an expression is the difference, `(t2 - t1)`; days are subtracted as
+    /// such.
     fn days_between(&self, expr: &Expr) -> Option<String> {
         let Expr::Nested(inner) = expr else { return None };
         let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = inner.as_ref() else { return None };

@@ -1,6 +1,6 @@
-//! Numbers of the days of a week. Here Sunday is 0, as DuckDB has it; MySQL, BigQuery and Spark count their `DAYOFWEEK` from 1
-//! for Sunday, and MySQL's `WEEKDAY` from 0 for Monday. Such a query runs here and counts other days: it is turned where it
-//! tells the numbering, and else the numbering is said.
+//! Numbers of the days of a week. Here Sunday is 0, as DuckDB has it; MySQL, BigQuery and Spark count their `DAYOFWEEK`
+//! from 1 for Sunday, and MySQL's `WEEKDAY` from 0 for Monday. Such a query runs here and counts other days: it is turned
+//! where it tells the numbering, and else the numbering is said.
 
 use std::ops::ControlFlow;
 

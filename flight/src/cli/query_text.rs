@@ -3,7 +3,8 @@
 /// Words with which a query begins.
 const BEGINS: [&str; 11] =
     ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "PIVOT", "UNPIVOT"];
-/// Words outside of parentheses by which what began as a query changes something: `WITH t AS (...) DELETE`, `SELECT ... INTO t`.
+/// Words outside of parentheses by which what began as a query changes something: `WITH t AS (...) DELETE`, `SELECT ...
+/// INTO t`.
 const CHANGES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "INTO"];
 
 /// Whether a text is one query that changes nothing.
@@ -19,8 +20,8 @@ pub(super) fn is_query(sql: &str) -> bool {
     BEGINS.contains(&first.as_str()) && is_alone && !rest.iter().enumerate().any(changes)
 }
 
-/// Returns the words of a text in capitals, and its semicolons, outside of quotes, comments and, but for those that open it,
-/// parentheses.
+/// Returns the words of a text in capitals, and its semicolons, outside of quotes, comments and, but for those that
+/// open it, parentheses.
 fn outer_words(sql: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut depth = 0_usize;

@@ -50,7 +50,8 @@ impl TextPlace {
         expression(&written)
     }
 
-    /// Returns what stands for the comparison of a column with a list of texts, where one column of one other table has them all.
+    /// Returns what stands for the comparison of a column with a list of texts, where one column of one other table has
+    /// them all.
     pub(super) fn list_comparison(places: &[&TextPlace], compared: &Expr, is_negated: bool) -> Option<Expr> {
         let first = places.first()?;
         let (table, key) = first.referred.as_ref()?;
