@@ -125,9 +125,9 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
     }
     let habits = DialectHabits {
         divides_as_decimals: has_backquotes || ["MySQL", "BigQuery"].contains(&name),
-        // Oracle and Snowflake sort nulls last, as here.
         // Told by the functions of a query, which are read later.
         counts_days_from_one: false,
+        // Oracle and Snowflake sort nulls last, as here.
         sorts_nulls_first: has_backquotes || turned.contains(&'[') || !["", "Oracle", "Snowflake"].contains(&name),
     };
     Some(DialectQuery { statement, repairs, habits })
