@@ -260,8 +260,9 @@ impl TextToken {
         let after = clause[self.end..].split_whitespace().next().unwrap_or_default();
         let after = after.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
         let is_number = matches!(self.kind, TextTokenKind::Number(_));
-        // `The two busiest wards` are the top two.
-        if is_number && before == "the" && GREATEST.contains(&after.as_str()) {
+        // `The two busiest wards took in 720`: the top two make that.
+        let says_more = clause[self.end..].contains(|c: char| c.is_ascii_digit());
+        if is_number && says_more && before == "the" && GREATEST.contains(&after.as_str()) {
             return Some("top");
         }
         let found = BEFORE.into_iter().find(|word| before == *word);
