@@ -537,7 +537,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
     let mut within = 0;
     for (at, length) in marks {
         // `Two and a half hours` is one number.
-        if at < start.max(within) || added_part(&sentence[at..]).is_some() {
+        if at < start.max(within) || added_part(&sentence[at..]).is_some() || goes_on_in_words(sentence, at) {
             continue;
         }
         // `March 9, 2014` is one.
@@ -553,6 +553,16 @@ pub(super) fn clauses(sentence: &str) -> Vec<(&str, usize)> {
         found.push((&sentence[start..], start));
     }
     found
+}
+
+/// Whether a number in words goes on behind the `and` at a place: `six hundred and fifty`.
+fn goes_on_in_words(sentence: &str, at: usize) -> bool {
+    let Some(behind) = sentence[at..].strip_prefix(" and ") else { return false };
+    let next = behind.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let start = sentence.len() - behind.len();
+    let is_scale = ["hundred", "thousand"].contains(&last_words(&sentence[..at], 1).as_str());
+    let number = if is_scale && !next.is_empty() { number_in_words(sentence, start, start + next.len()) } else { None };
+    number.is_some_and(|(number, _)| number.value < 100.0)
 }
 
 /// Whether a text is a name, and no number, date or time.
