@@ -16,6 +16,7 @@ use tonic::Status;
 
 use super::caller::FlightCaller;
 use super::flight_info;
+use super::listing::is_our_catalog;
 use super::statement::{Statements, schema_bytes};
 use super::statement_text::StatementText;
 use crate::error::{ApiError, ErrorCode};
@@ -85,7 +86,7 @@ pub(super) fn statement_of_path(path: &[String], database: Option<&str>) -> Resu
             Ok(StatementText::new(text, database.unwrap_or_default(), QueryLanguage::Sql))
         }
         [database, table] => Ok(select_all(database, table)),
-        [catalog, database, table] if catalog == CATALOG_NAME => Ok(select_all(database, table)),
+        [catalog, database, table] if is_our_catalog(catalog) => Ok(select_all(database, table)),
         _ => Err(ApiError::new(ErrorCode::BadRequest, format!("the path {path:?} describes no table"))
             .with_hint("a path is [table], [database, table] or [querent, database, table]")),
     }

@@ -10,12 +10,13 @@ use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableExistsOp
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use prost::Message;
-use querent_catalog::{CATALOG_NAME, TableName};
+use querent_catalog::TableName;
 use querent_engine::{IngestMode, QuerySlot, Session};
 use tokio::time::MissedTickBehavior;
 use tonic::Status;
 
 use super::caller::FlightCaller;
+use super::listing::is_our_catalog;
 use super::put::PutRows;
 use super::unsupported::{not_served, refuse_transaction};
 use crate::admission::{Door, QueryPermit};
@@ -142,7 +143,7 @@ async fn checked(state: &AppState, caller: &FlightCaller, command: CommandStatem
         ));
     }
     if let Some(catalog) = catalog
-        && catalog != CATALOG_NAME
+        && !is_our_catalog(&catalog)
     {
         let error = ApiError::new(ErrorCode::DatabaseNotFound, format!("unknown catalog `{catalog}`"));
         return Err(error.with_hint("the catalog is `querent`, its databases are schemas"));

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::digests::caller_digest;
 use super::endpoints::MAX_ENDPOINTS;
+use super::listing::is_our_catalog;
 use super::messages::{OptionErrorKind, OptionValue, SessionOptionValue};
 use crate::connection::ConnectionScope;
 use crate::query_limits::QueryLanguage;
@@ -214,7 +215,7 @@ impl SessionOptions {
     pub(super) fn set(&mut self, name: &str, value: SessionOptionValue) -> Result<(), OptionErrorKind> {
         match (name, value.option_value) {
             ("catalog", None) => {}
-            ("catalog", Some(OptionValue::Text(catalog))) if catalog.is_empty() || catalog == CATALOG_NAME => {}
+            ("catalog", Some(OptionValue::Text(catalog))) if catalog.is_empty() || is_our_catalog(&catalog) => {}
             ("schema", None) => self.schema = None,
             ("schema", Some(OptionValue::Text(schema))) => self.schema = Some(schema).filter(|name| !name.is_empty()),
             ("query_language", None) => self.language = QueryLanguage::Sql,

@@ -74,6 +74,7 @@ async fn primary_keys_are_in_the_order_of_the_key() {
         (primary_keys_of(None, "orders"), 2),
         (primary_keys_of(Some("SALES"), "ORDERS"), 2),
         (catalog("querent"), 1),
+        (catalog("QUERENT"), 1),
         (catalog("elsewhere"), 0),
         (catalog(""), 0),
         (primary_keys_of(Some(""), "orders"), 0),

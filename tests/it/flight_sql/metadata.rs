@@ -72,7 +72,7 @@ async fn catalogs_databases_and_table_types() {
     assert!(names.contains(&"default".to_owned()) && names.contains(&"sales".to_owned()), "{names:?}");
     assert!(names.is_sorted(), "{names:?}");
 
-    let sales = CommandGetDbSchemas { catalog: Some("querent".into()), db_schema_filter_pattern: Some("sa%".into()) };
+    let sales = CommandGetDbSchemas { catalog: Some("Querent".into()), db_schema_filter_pattern: Some("sa%".into()) };
     assert_eq!(texts(&listing(&mut raw, sales).await, "db_schema_name"), ["sales"]);
     let elsewhere = CommandGetDbSchemas { catalog: Some("elsewhere".into()), db_schema_filter_pattern: None };
     assert_eq!(listing(&mut raw, elsewhere).await.num_rows(), 0);

@@ -96,7 +96,7 @@ async fn options_are_set_for_the_statements_that_follow() {
     raw.rows("create table other.t as select cast(1 as bigint) as a").await.unwrap();
     assert_eq!(raw.option("catalog").await.as_deref(), Some("querent"));
     assert_eq!(raw.option("schema").await.as_deref(), Some("default"));
-    assert_eq!(raw.set(&[("schema", text("OTHER")), ("catalog", text("querent"))]).await.unwrap(), HashMap::new());
+    assert_eq!(raw.set(&[("schema", text("OTHER")), ("catalog", text("Querent"))]).await.unwrap(), HashMap::new());
     assert_eq!(raw.option("schema").await.as_deref(), Some("other"));
     assert_eq!(raw.number("select a from t").await, 1);
 

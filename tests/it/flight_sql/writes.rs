@@ -203,7 +203,7 @@ async fn ingest_makes_appends_and_replaces() {
     raw.rows("create schema other").await.unwrap();
     let elsewhere = CommandStatementIngest {
         schema: Some("other".to_owned()),
-        catalog: Some("querent".to_owned()),
+        catalog: Some("QUERENT".to_owned()),
         ..into(CREATE_APPEND, "t")
     };
     assert_eq!(raw.updated(&elsewhere, &[rows(0, 3)]).await.unwrap(), 3);
