@@ -53,20 +53,26 @@ fn plain_column(field: &Field, column: &ArrayRef) -> Result<Option<ArrayRef>, St
 
 fn union_values(field: &Field, column: &ArrayRef) -> Result<ArrayRef, String> {
     let union = column.as_union();
-    let Some(first) = union.type_ids().first() else { return Ok(new_null_array(&DataType::Null, 0)) };
-    if union.type_ids().iter().any(|id| id != first) {
+    let type_ids = union.type_ids();
+    // A null of no type is one of the type of the others.
+    let is_typed = |id: &&i8| !union.child(**id).data_type().is_null();
+    let Some(chosen) = type_ids.iter().find(is_typed).or(type_ids.first()) else {
+        return Ok(new_null_array(&DataType::Null, 0));
+    };
+    if type_ids.iter().filter(is_typed).any(|id| id != chosen) {
         let name = field.name();
         return Err(format!("the values of parameter `{name}` have several types; bind rows of one type at a time"));
     }
-    let values = union.child(*first);
-    match union.offsets() {
-        Some(offsets) => {
-            // The array's validation has seen that they lie in its values.
-            let offsets: Vec<u32> = offsets.iter().map(|offset| u32::try_from(*offset).unwrap_or(0)).collect();
-            take(values.as_ref(), &UInt32Array::from(offsets), None).map_err(|error| error.to_string())
-        }
-        None => Ok(ArrayRef::clone(values)),
+    let values = union.child(*chosen);
+    if union.offsets().is_none() && type_ids.iter().all(|id| id == chosen) {
+        return Ok(ArrayRef::clone(values));
     }
+    let places = type_ids.iter().enumerate().map(|(row, id)| match id == chosen {
+        // The array's validation has seen that they lie in its values.
+        true => u32::try_from(union.value_offset(row)).ok(),
+        false => None,
+    });
+    take(values.as_ref(), &places.collect::<UInt32Array>(), None).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -117,6 +123,25 @@ mod tests {
         assert_eq!(numbers.column(0).as_ref(), &Int64Array::from(vec![Some(7), None]));
         let none = plain_values(union(Vec::new(), Some(Vec::new()))).unwrap();
         assert_eq!((none.num_rows(), none.schema().field(0).data_type()), (0, &DataType::Null));
+    }
+
+    #[test]
+    fn a_null_of_no_type_is_one_among_the_values_of_a_union() {
+        let fields = [(0, Field::new("n", DataType::Null, true)), (1, Field::new("i", DataType::Int64, true))];
+        let fields: UnionFields = fields.into_iter().map(|(id, field)| (id, Arc::new(field))).collect();
+        let rows = |type_ids: Vec<i8>, offsets: Option<Vec<i32>>| {
+            let length = if offsets.is_some() { 2 } else { type_ids.len() };
+            let numbers: ArrayRef = Arc::new((7_i64..).take(length).collect::<Int64Array>());
+            let children = vec![new_null_array(&DataType::Null, length), numbers];
+            let union = UnionArray::try_new(fields.clone(), type_ids.into(), offsets.map(Into::into), children);
+            RecordBatch::try_from_iter([("a", Arc::new(union.unwrap()) as ArrayRef)]).unwrap()
+        };
+        let dense = plain_values(rows(vec![1, 0, 1], Some(vec![1, 0, 0]))).unwrap();
+        assert_eq!(dense.column(0).as_ref(), &Int64Array::from(vec![Some(8), None, Some(7)]));
+        let sparse = plain_values(rows(vec![0, 1, 0], None)).unwrap();
+        assert_eq!(sparse.column(0).as_ref(), &Int64Array::from(vec![None, Some(8), None]));
+        let nulls = plain_values(rows(vec![0, 0], None)).unwrap();
+        assert_eq!((nulls.num_rows(), nulls.schema().field(0).data_type()), (2, &DataType::Null));
     }
 
     #[test]
