@@ -1,5 +1,6 @@
 //! Tables as flights: ListFlights, descriptors by path, and tickets in JSON, as kyma's and InfluxDB's clients write them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -11,6 +12,7 @@ use futures::stream::BoxStream;
 use querent_catalog::{CATALOG_NAME, PageRequest, TableFilter, TableInfo};
 use querent_engine::{ResultTypes, quote_identifier};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tonic::Status;
 
@@ -111,7 +113,7 @@ struct JsonTicket {
     kind: Option<String>,
     /// The values of `$name`, by their names.
     #[serde(default)]
-    params: Map<String, Value>,
+    params: Option<Box<RawValue>>,
 }
 
 /// Whether a ticket is one in JSON: [`json_ticket`].
@@ -141,16 +143,26 @@ pub(super) fn json_ticket(
     };
     let database = ticket.database.as_deref().or(database).unwrap_or_default();
     let statement = StatementText::new(ticket.query, database, language);
-    if ticket.params.is_empty() {
+    let params = params_by_name(ticket.params.as_deref())
+        .map_err(|error| bad(format!("`params` are no values by their names: {error}")))?;
+    if params.is_empty() {
         return Ok(statement);
     }
     if statement.is_kql {
         return Err(bad("a query in KQL takes no `params`".to_owned()));
     }
-    let mut values: Vec<(String, ArrayRef, bool)> = Vec::with_capacity(ticket.params.len());
-    for (name, value) in ticket.params {
+    let mut values: Vec<(String, ArrayRef, bool)> = Vec::with_capacity(params.len());
+    for (name, value) in params {
         let value = scalar(&value).map_err(|problem| bad(format!("parameter `{name}` {problem}")))?;
         values.push((name, value.to_array().map_err(ApiError::internal)?, true));
     }
     statement.with_parameters(&RecordBatch::try_from_iter_with_nullable(values).map_err(ApiError::internal)?)
+}
+
+/// Returns the values of parameters in the order in which their names are given first.
+fn params_by_name(params: Option<&RawValue>) -> Result<Vec<(String, Box<RawValue>)>, serde_json::Error> {
+    let Some(params) = params else { return Ok(Vec::new()) };
+    let names: Map<String, Value> = serde_json::from_str(params.get())?;
+    let mut values: HashMap<String, Box<RawValue>> = serde_json::from_str(params.get())?;
+    Ok(names.into_iter().filter_map(|(name, _)| values.remove_entry(&name)).collect())
 }

@@ -5,6 +5,7 @@ use futures::TryStreamExt;
 use querent_tests::{TestServer, TestSettings};
 use tonic::{Code, Status};
 
+use super::metadata::texts;
 use super::{Raw, decode, refused, schema_of, ticket_of};
 
 impl Raw {
@@ -75,11 +76,16 @@ async fn tickets_in_json_are_queries() {
         let (_, batches) = decode(raw.fetch(Ticket::new(ticket)).await.unwrap()).await;
         assert_eq!(batches[0].num_rows(), 1, "{ticket}");
     }
+    let digits =
+        r#"{"query":"select cast($b as varchar) as b, $a as a","params":{"a":1,"b":123456789012345678901234567890}}"#;
+    let (_, batches) = decode(raw.fetch(Ticket::new(digits)).await.unwrap()).await;
+    assert_eq!(texts(&batches[0], "b"), ["123456789012345678901234567890"]);
     for (ticket, code) in [
         (r#"{"query":"create table u (a int)"}"#, "unsupported"),
         (r#"{"query":"select 1","language":"cypher"}"#, "bad_request"),
         (r#"{"sql_query":"select 1","query_type":"influxql"}"#, "bad_request"),
         (r#"{"query":"select $a","params":{"a":{}}}"#, "bad_request"),
+        (r#"{"query":"select $a","params":[1]}"#, "bad_request"),
         (r#"{"query":"select 1","kind":"extent"}"#, "bad_request"),
         (r#"{"query":"select 1","database":"nowhere"}"#, "database_not_found"),
         (r#"{"database":"default"}"#, "bad_request"),

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::HeaderMap;
 use querent_engine::{Limits, ResultTypes, ScalarValue};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
@@ -31,7 +31,7 @@ pub(super) struct QueryRequest {
 struct SqlBody {
     sql: String,
     #[serde(default)]
-    params: Vec<Value>,
+    params: Vec<Box<RawValue>>,
     database: Option<String>,
     max_rows: Option<u64>,
     format: Option<String>,
@@ -71,7 +71,8 @@ impl QueryRequest {
         // `*` stands for every database; qualified names always resolve.
         let database = database.filter(|name| !matches!(name.as_str(), "" | "*"));
         let limits = requested_limits(headers, Limits { max_rows: body.max_rows, ..settings.limits() })?;
-        let params = body.params.iter().enumerate().map(param).collect::<Result<_, _>>()?;
+        let params =
+            body.params.iter().enumerate().map(|(index, value)| param(index, value)).collect::<Result<_, _>>()?;
         let language = match body_kind {
             BodyKind::Text(language) => language,
             BodyKind::Json => QueryLanguage::Sql,
@@ -148,9 +149,9 @@ fn format(named: Option<&str>, headers: &HeaderMap) -> Result<ResultFormat, ApiE
     }
 }
 
-/// Converts a positional parameter. Numbers without a fraction are integers; strings are cast by SQL; an array is a list, such as
-/// a vector.
-fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
+/// Converts a positional parameter. Numbers without a fraction are integers, or decimals where no integer has so many digits;
+/// strings are cast by SQL; an array is a list, such as a vector.
+fn param(index: usize, value: &RawValue) -> Result<ScalarValue, ApiError> {
     scalar(value).map_err(|problem| {
         ApiError::new(ErrorCode::BadParameter, format!("parameter ${} {problem}", index + 1))
             .with_hint("a parameter is a text, a number, a boolean, null, or an array of values of one of these types")
