@@ -106,7 +106,7 @@ pub(super) async fn apply_write(
         WriteStatement::Optimize { target, files, input } => {
             return session.merge_files(&target, &files, &input, interrupt).await;
         }
-        WriteStatement::ChangeTemporary { name, version, statement, input } => {
+        WriteStatement::ChangeTemporary { name, version, statement, input, .. } => {
             return change_temporary(session, (&name, version), statement, &input, written, interrupt).await;
         }
         WriteStatement::Returning { statement, .. } => {

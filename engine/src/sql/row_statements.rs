@@ -176,7 +176,8 @@ impl StatementPlanner<'_> {
         let input = planner.plan_datafusion(Statement::Statement(Box::new(query)), nesting).await?;
         if let Some(name) = &table.temporary {
             let (name, input) = (name.clone(), input.into());
-            return Ok(WriteStatement::ChangeTemporary { name, version, statement, input }.into_plan());
+            let columns = table.described.iter().map(|column| column.data_type.clone()).collect();
+            return Ok(WriteStatement::ChangeTemporary { name, version, columns, statement, input }.into_plan());
         }
         let Some(target) = numbered_target(&input)? else {
             return Err(EngineError::Internal(format!("the rows of `{}` are not in the plan", table.name)));

@@ -78,8 +78,14 @@ pub(crate) enum WriteStatement {
     },
     /// As `Insert`, into a table of the session.
     InsertTemporary { name: String, overwrite: bool, input: Arc<LogicalPlan> },
-    /// As `ChangeRows`, of a table of the session, while the session's tables are of a version.
-    ChangeTemporary { name: String, version: u64, statement: RowStatement, input: Arc<LogicalPlan> },
+    /// As `ChangeRows`, of a table of the session, whose columns are of the types, while the session's tables are of a version.
+    ChangeTemporary {
+        name: String,
+        version: u64,
+        columns: Vec<DataType>,
+        statement: RowStatement,
+        input: Arc<LogicalPlan>,
+    },
     /// A statement that writes rows, and answers with a query over them; they are of the schema.
     Returning { statement: Box<WriteStatement>, schema: SchemaRef, returning: Arc<LogicalPlan> },
     /// `DROP TABLE`, of a table of the session.
@@ -342,10 +348,15 @@ impl WriteStatement {
         }
     }
 
-    /// Returns the values that an UPDATE or a MERGE gives to the columns of a managed table, each with its column's type.
+    /// Returns the values that an UPDATE or a MERGE gives to the columns of its table, each with its column's type.
     pub(crate) fn assigned_values(&self) -> Vec<(&Expr, &DataType)> {
-        let (target, statement, input) = match self {
-            WriteStatement::ChangeRows { target, statement, input } => (target, statement, input),
+        let (columns, statement, input): (Vec<&DataType>, _, _) = match self {
+            WriteStatement::ChangeRows { target, statement, input } => {
+                (target.info.columns.iter().map(|column| &column.data_type).collect(), statement, input)
+            }
+            WriteStatement::ChangeTemporary { columns, statement, input, .. } => {
+                (columns.iter().collect(), statement, input)
+            }
             WriteStatement::Returning { statement, .. } => return statement.assigned_values(),
             _ => return Vec::new(),
         };
@@ -356,7 +367,7 @@ impl WriteStatement {
         };
         let LogicalPlan::Projection(projection) = input.as_ref() else { return Vec::new() };
         let values = projection.expr.iter().skip(before_values);
-        values.zip(&target.info.columns).map(|(value, column)| (value, &column.data_type)).collect()
+        values.zip(columns).collect()
     }
 
     /// Returns the query that the statement reads from.

@@ -16,10 +16,13 @@ async fn what_is_taken_from_a_time_that_is_written_is_an_interval() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;
     raw.rows("create table t (a int, ts timestamp, d date)").await.unwrap();
+    raw.rows("create temporary table own (a int, ts timestamp)").await.unwrap();
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     for (sql, parameters) in [
         ("update t set ts = ts - ?", vec![interval.clone()]),
         ("update t set ts = ts - ? where a = ?", vec![interval.clone(), DataType::Int32]),
+        ("update own set ts = ts - ? where a = ?", vec![interval.clone(), DataType::Int32]),
+        ("update own set a = ?", vec![DataType::Int32]),
         ("update t set d = d - ?", vec![DataType::Int64]),
         ("insert into t (ts) values (timestamp '2024-05-06' - ?)", vec![interval.clone()]),
         ("insert into t (a, ts) values (?, ? + timestamp '2024-05-06')", vec![DataType::Int32, interval.clone()]),
