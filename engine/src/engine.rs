@@ -5,7 +5,6 @@
 
 mod commit;
 mod maintenance;
-mod turns;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -26,8 +25,7 @@ use crate::plan_cache::{PlanCache, PlanCacheState, PlanStore, ResultCache, Resul
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::{PlanningState, Runtime};
 use crate::stores::{FileCacheState, TableFiles, UrlRoot};
-
-use turns::TableTurns;
+use crate::turns::TableTurns;
 
 /// How long closing waits for columns that are being profiled.
 const PROFILING_TIME: Duration = Duration::from_secs(1);

@@ -76,6 +76,7 @@ mod temporary;
 mod thread_priority;
 mod threads;
 mod timestamp;
+mod turns;
 mod type_names;
 mod vector_indexing;
 

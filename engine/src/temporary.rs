@@ -12,11 +12,13 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::RwLock;
-use querent_catalog::{CatalogError, IfExists};
+use querent_catalog::{CatalogError, IfExists, TableName};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 use crate::plan_cache::PlanStore;
+use crate::turns::TableTurns;
 
 /// The tables of one session. Names are matched without regard to case.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct TemporaryTables {
     version: AtomicU64,
     /// Plans of statements over them, which hold their rows: they go with the next change.
     plans: Arc<dyn PlanStore>,
+    turns: TableTurns,
 }
 
 /// One table and what it occupies.
@@ -45,7 +48,8 @@ impl TemporaryTables {
     /// Plans over them are kept in `plans`.
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>, limit: usize, plans: Arc<dyn PlanStore>) -> Self {
         let memory = MemoryConsumer::new("temporary tables").register(pool);
-        Self { tables: RwLock::default(), memory, limit, version: AtomicU64::new(0), plans }
+        let (tables, version, turns) = (RwLock::default(), AtomicU64::new(0), TableTurns::default());
+        Self { tables, memory, limit, version, plans, turns }
     }
 
     /// Returns the plans of statements over these tables, and the version of the tables that they have to be of; `None` while
@@ -68,6 +72,11 @@ impl TemporaryTables {
     /// Returns whether there is a table of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.tables.read().contains_key(&name.to_lowercase())
+    }
+
+    /// Waits until nobody else makes a table of that name in turn, and returns the turn.
+    pub(crate) async fn turn_of_table(&self, name: &str) -> OwnedMutexGuard<()> {
+        self.turns.turn(&TableName::new("", name)).await
     }
 
     /// Returns what scans a table.

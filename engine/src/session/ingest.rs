@@ -83,10 +83,7 @@ impl Session {
             let rows = RecordBatchStreamAdapter::new(schema, interrupt.clock().awaited(rows));
             let rows: SendableRecordBatchStream = Box::pin(rows);
             // Held until the table is written: whoever is next finds it.
-            let _turn = match temporary {
-                true => None,
-                false => session.turn_to_make(&table, mode).await?,
-            };
+            let _turn = session.turn_to_make(&table, temporary, mode).await?;
             let plan = match temporary {
                 true => session.temporary_ingest_plan(table.table, mode, rows)?,
                 false => session.ingest_plan(table, mode, rows).await?,
@@ -120,7 +117,17 @@ impl Session {
     }
 
     /// Waits for the turn of an ingest that may find, once it has all its rows, that another one was faster.
-    async fn turn_to_make(&self, table: &TableName, mode: IngestMode) -> Result<Option<OwnedMutexGuard<()>>> {
+    async fn turn_to_make(
+        &self,
+        table: &TableName,
+        temporary: bool,
+        mode: IngestMode,
+    ) -> Result<Option<OwnedMutexGuard<()>>> {
+        if temporary {
+            let tables = self.temporary.as_ref().ok_or_else(no_session)?;
+            let takes_turns = mode == IngestMode::CreateOrAppend && !tables.contains(&table.table);
+            return Ok(if takes_turns { Some(tables.turn_of_table(&table.table).await) } else { None });
+        }
         let takes_turns = match mode {
             IngestMode::Create | IngestMode::Append => false,
             IngestMode::Overwrite | IngestMode::Replace => true,

@@ -255,6 +255,32 @@ async fn temporary_tables_are_the_sessions_own() {
     assert_eq!(http.json()["error"]["code"], "unsupported", "an HTTP request has no session");
 }
 
+#[tokio::test]
+async fn ingests_that_may_make_one_temporary_table_take_turns() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let i: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let rows = RecordBatch::try_from_iter([("i", i)]).unwrap();
+    let options = TableDefinitionOptions {
+        if_not_exist: TableNotExistOption::Create as i32,
+        if_exists: TableExistsOption::Append as i32,
+    };
+    let written = (0..10).map(|at| {
+        let (mut raw, rows) = (raw.clone(), rows.clone());
+        let ingest = CommandStatementIngest {
+            table: if at % 2 == 0 { "scratch" } else { "SCRATCH" }.to_owned(),
+            temporary: true,
+            table_definition_options: Some(options),
+            ..CommandStatementIngest::default()
+        };
+        async move { raw.updated(&ingest, &[rows]).await }
+    });
+    for written in futures::future::join_all(written).await {
+        assert_eq!(written.unwrap(), 100);
+    }
+    assert_eq!(raw.number("select count(*) from scratch").await, 1_000);
+}
+
 /// As in DuckDB and PostgreSQL, where only what is looked for in it is missing.
 #[tokio::test]
 async fn a_database_that_is_dropped_ends_no_session() {

@@ -90,6 +90,7 @@ const FLOORS: &[Floors] = &[
                 "profile_queue",
                 "thread_priority",
                 "timestamp",
+                "turns",
                 "type_names",
             ],
             &["limits"],

@@ -12,11 +12,11 @@ const MANY_NAMES: usize = 1_000;
 
 /// Who may make which table next.
 #[derive(Debug, Default)]
-pub(super) struct TableTurns(Mutex<HashMap<TableName, Weak<Turn<()>>>>);
+pub(crate) struct TableTurns(Mutex<HashMap<TableName, Weak<Turn<()>>>>);
 
 impl TableTurns {
     /// Waits for the turn of a table, which lasts until the guard is dropped.
-    pub(super) async fn turn(&self, table: &TableName) -> OwnedMutexGuard<()> {
+    pub(crate) async fn turn(&self, table: &TableName) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock();
             if turns.len() >= MANY_NAMES {
