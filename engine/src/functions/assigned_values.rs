@@ -104,8 +104,8 @@ fn is_list(data_type: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Array, Date32Array, DictionaryArray, DurationSecondArray, Float64Array, Int8Array, Int64Array, ListArray,
-        StringArray, TimestampMicrosecondArray,
+        Array, Date32Array, Date64Array, DictionaryArray, DurationSecondArray, Float64Array, Int8Array, Int64Array,
+        ListArray, StringArray, TimestampMicrosecondArray,
     };
     use arrow::datatypes::{Int32Type, TimeUnit};
     use datafusion::logical_expr::col;
@@ -145,6 +145,8 @@ mod tests {
             (array(Float64Array::from(vec![2.5])), DataType::Int64, array(Int64Array::from(vec![2]))),
             (texts("[1, 2]"), of_integers, array(list)),
             (array(Int64Array::from(vec![5])), DataType::Utf8, texts("5")),
+            (array(Date64Array::from(vec![-1])), DataType::Date32, array(Date32Array::from(vec![-1]))),
+            (array(Date64Array::from(vec![86_400_001])), DataType::Date32, array(Date32Array::from(vec![1]))),
         ] {
             let found = assigned(&values, &to).unwrap();
             assert_eq!(found.as_ref(), expected.as_ref(), "{} as {to}", values.data_type());
@@ -153,6 +155,7 @@ mod tests {
 
     #[test]
     fn what_no_cast_makes_is_refused() {
+        assert!(assigned(&array(Date64Array::from(vec![i64::MAX])), &DataType::Date32).is_err());
         let number = || array(Int64Array::from(vec![5]));
         let date = || array(Date32Array::from(vec![18_262]));
         let item = |data_type: DataType| DataType::new_list(data_type, true);

@@ -17,7 +17,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options, take};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Date32Type, Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
+    Date32Type, Date64Type, Field, FieldRef, Fields, Float32Type, Float64Type, Int64Type, TimeUnit,
 };
 use arrow::error::ArrowError;
 use datafusion::error::Result;
@@ -58,6 +58,8 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => from != to,
         (from, DataType::Timestamp(_, _)) => from.is_string() || from.is_numeric(),
         (from, DataType::Time32(_) | DataType::Time64(_)) => from.is_integer() || from.is_string(),
+        // Arrow's cast takes what is before 1970 and no whole day for the day after.
+        (DataType::Date64, DataType::Date32) => true,
         (from, DataType::Date32 | DataType::Interval(_)) => from.is_string(),
         (DataType::Struct(from), DataType::Struct(to)) => {
             let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
@@ -124,6 +126,7 @@ pub(crate) fn prepared(array: &ArrayRef, to: &DataType, is_try: bool) -> Result<
         (from, _) if from.is_string() => read_texts(array, to, &options),
         (from, to) if to.is_integer() => rounded(array, from, &options),
         (_, DataType::Float32) => single_precision(array, is_try),
+        (DataType::Date64, DataType::Date32) => whole_days(array, is_try),
         (DataType::Timestamp(from, _), DataType::Timestamp(to, _)) => rounded_times(array, *from, *to),
         (from, DataType::Timestamp(_, zone)) if from.is_integer() => {
             let numbers = cast_with_options(array, &DataType::Int64, &options)?;
@@ -177,7 +180,7 @@ fn ticks_of_days(array: &ArrayRef, unit: TimeUnit, is_try: bool) -> Result<Array
         TimeUnit::Microsecond => 86_400_000_000,
         TimeUnit::Nanosecond => 86_400_000_000_000_i64,
     };
-    let days = cast(array, &DataType::Date32)?;
+    let days = cast(&prepared(array, &DataType::Date32, is_try)?, &DataType::Date32)?;
     let ticks = days.as_primitive::<Date32Type>().iter().map(|day| match day {
         None => Ok(None),
         Some(day) => match i64::from(day).checked_mul(in_day) {
@@ -188,6 +191,17 @@ fn ticks_of_days(array: &ArrayRef, unit: TimeUnit, is_try: bool) -> Result<Array
         },
     });
     Ok(Arc::new(ticks.collect::<Result<Int64Array, ArrowError>>()?))
+}
+
+/// Returns the days in which dates are that count milliseconds.
+fn whole_days(array: &ArrayRef, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    let dates = array.as_primitive::<Date64Type>();
+    let day = |millis: i64| i32::try_from(millis.div_euclid(86_400_000)).ok();
+    if is_try {
+        return Ok(Arc::new(dates.unary_opt::<_, Date32Type>(day)));
+    }
+    let out_of_range = || ArrowError::CastError("a date is out of the range of DATE".to_owned());
+    Ok(Arc::new(dates.try_unary::<_, Date32Type, _>(|millis| day(millis).ok_or_else(out_of_range))?))
 }
 
 /// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
