@@ -1,6 +1,7 @@
 //! A date and an interval with hours are a time, so are a date and a time of day, and between two dates lie days, as in
 //! PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses the hours, and its difference a duration. Its sum of a time of
-//! seconds or milliseconds and an interval has no more digits than the time.
+//! seconds or milliseconds and an interval has no more digits than the time. A null of no type that is added to a date or a
+//! timestamp, or taken from one, is an interval, as in DuckDB.
 
 use std::sync::{Arc, LazyLock};
 
@@ -32,6 +33,14 @@ struct DateArithmetic;
 impl ExprPlanner for DateArithmetic {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
+        let no_interval = || Expr::Literal(ScalarValue::IntervalMonthDayNano(None), None);
+        let (left, right) = match op {
+            BinaryOperator::Plus | BinaryOperator::Minus if is_null(&right) && is_instant(&left, schema) => {
+                (left, no_interval())
+            }
+            BinaryOperator::Plus if is_null(&left) && is_instant(&right, schema) => (no_interval(), right),
+            _ => (left, right),
+        };
         if op == BinaryOperator::Minus && is_date(&left, schema) && is_date(&right, schema) {
             return Ok(PlannerResult::Planned(days(left) - days(right)));
         }
@@ -66,8 +75,8 @@ fn type_with_digits(time: &Expr, interval: &Expr, schema: &DFSchema) -> Option<D
         TimeUnit::Microsecond | TimeUnit::Nanosecond => return None,
     };
     let has_digits = match interval {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => {
-            IntervalMonthDayNanoType::to_parts(*interval).2 % tick == 0
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(interval), _) => {
+            interval.is_none_or(|interval| IntervalMonthDayNanoType::to_parts(interval).2 % tick == 0)
         }
         other => !matches!(other.get_type(schema), Ok(DataType::Interval(_))),
     };
@@ -85,6 +94,15 @@ fn is_date(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64))
 }
 
+fn is_instant(expr: &Expr, schema: &DFSchema) -> bool {
+    is_date(expr, schema) || matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, _)))
+}
+
+/// Returns whether an expression is a null of no type.
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Null, _))
+}
+
 fn is_time_of_day(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Time32(_) | DataType::Time64(_)))
 }
@@ -92,8 +110,8 @@ fn is_time_of_day(expr: &Expr, schema: &DFSchema) -> bool {
 /// Returns whether an interval has hours, or may have: one of whole days keeps a date a date.
 fn has_hours(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => {
-            IntervalMonthDayNanoType::to_parts(*interval).2 != 0
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(interval), _) => {
+            interval.is_some_and(|interval| IntervalMonthDayNanoType::to_parts(interval).2 != 0)
         }
         other => matches!(other.get_type(schema), Ok(DataType::Interval(_))),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DurationSecondArray, Int64Array, IntervalMonthDayNanoArray};
+use arrow::array::{ArrayRef, DurationSecondArray, Int64Array, IntervalMonthDayNanoArray, NullArray};
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use arrow_flight::sql::CommandPreparedStatementUpdate;
 use querent_tests::{TestServer, TestSettings};
@@ -48,6 +48,15 @@ async fn intervals_and_durations_are_taken_from_a_time_that_is_inserted() {
     let hour: ArrayRef = Arc::new(DurationSecondArray::from(vec![3_600]));
     raw.put(&update, &[row(vec![places(vec![1, 2]), intervals])]).await.unwrap();
     raw.put(&update, &[row(vec![places(vec![3]), hour])]).await.unwrap();
+    // It says no type, and is taken for an interval.
+    for insert in ["insert into t (ts) values (now() - ?)", "insert into t (ts) values (? + timestamp '2024-05-06')"] {
+        let handle = raw.prepare(insert).await.unwrap().handle;
+        let update = CommandPreparedStatementUpdate { prepared_statement_handle: handle };
+        raw.put(&update, &[row(vec![Arc::new(NullArray::new(1))])])
+            .await
+            .unwrap_or_else(|error| panic!("{insert}: {error}"));
+    }
+    assert_eq!(raw.number("select count(*) from t where ts is null").await, 2);
     raw.rows("prepare p(interval) as insert into t values (4, timestamp '2024-05-06' + $1)").await.unwrap();
     raw.rows("execute p(interval '2 days')").await.unwrap();
     let expected = "(1, timestamp '2024-05-05'), (2, timestamp '2024-03-06'), (3, timestamp '2024-05-05 23:00:00'), \
