@@ -59,7 +59,9 @@ pub(crate) fn assigned_value(value: Expr, from: &DataType, to: &DataType) -> Res
     if from.is_string() && is_list(to) {
         return text_to_list(value, to, false);
     }
-    match to.is_string() && has_form_of_its_own(from) {
+    // Whether the texts are nulls is seen when they are there.
+    let is_structure_of_texts = from.is_string() && matches!(to, DataType::Struct(_) | DataType::Map(_, _));
+    match is_structure_of_texts || (to.is_string() && has_form_of_its_own(from)) {
         true => Ok(value_conversion(to, false).call(vec![value])),
         false => Ok(converted(value, from, to, false)),
     }
@@ -107,7 +109,7 @@ mod tests {
         Array, Date32Array, Date64Array, DictionaryArray, DurationSecondArray, Float64Array, Int8Array, Int64Array,
         ListArray, StringArray, TimestampMicrosecondArray,
     };
-    use arrow::datatypes::{Int32Type, TimeUnit};
+    use arrow::datatypes::{Field, Int32Type, TimeUnit};
     use datafusion::logical_expr::col;
 
     use super::*;
@@ -150,6 +152,21 @@ mod tests {
         ] {
             let found = assigned(&values, &to).unwrap();
             assert_eq!(found.as_ref(), expected.as_ref(), "{} as {to}", values.data_type());
+        }
+    }
+
+    #[test]
+    fn texts_are_structures_and_maps_where_they_are_null() {
+        let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, name != "key"));
+        let parts = [field("key", DataType::Utf8), field("value", DataType::Int32)];
+        let structure = DataType::Struct([field("a", DataType::Int64)].into());
+        let entries = Arc::new(Field::new("entries", DataType::Struct(parts.into()), false));
+        for (to, name) in [(structure, "STRUCT(a BIGINT)"), (DataType::Map(entries, false), "MAP(VARCHAR, INTEGER)")] {
+            let nulls = assigned(&array(StringArray::from(vec![None::<&str>; 2])), &to).unwrap();
+            assert_eq!((nulls.data_type(), nulls.null_count()), (&to, 2));
+            let refusal = assigned(&array(StringArray::from(vec![None, Some("x")])), &to).unwrap_err().to_string();
+            assert!(refusal.contains(&format!("a text is not written as {name}; send")), "{refusal}");
+            assert!(assigned_value(col("a"), &DataType::Utf8, &to).is_ok(), "{name}");
         }
     }
 

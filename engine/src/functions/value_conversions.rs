@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, Float32Array, GenericListArray, Int64Array, MapArray,
-    OffsetSizeTrait, StringArray, StructArray, UInt64Array,
+    OffsetSizeTrait, StringArray, StructArray, UInt64Array, new_null_array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, cast, cast_with_options, take};
@@ -167,9 +167,23 @@ pub(super) fn prepared_part(array: &ArrayRef, to: &DataType, is_try: bool) -> Re
         return Ok(Arc::new(texts));
     }
     match to {
+        DataType::Struct(_) | DataType::Map(_, _) if from.is_string() => nulls_of_texts(array, to, is_try),
         DataType::Timestamp(unit, _) if has_days(from, to) => cast(&ticks_of_days(array, *unit, is_try)?, to),
         _ => prepared(array, to, is_try),
     }
+}
+
+/// Returns texts as structures or maps, of which they can be nulls alone: clients send a null that they know no type of as
+/// a text.
+fn nulls_of_texts(texts: &ArrayRef, to: &DataType, is_try: bool) -> Result<ArrayRef, ArrowError> {
+    if is_try || texts.null_count() == texts.len() {
+        return Ok(new_null_array(to, texts.len()));
+    }
+    let instead = match to {
+        DataType::Map(_, _) => "send a map, or write MAP {'a': 1}",
+        _ => "send a structure, or write json_transform(text, '{\"a\": \"INTEGER\"}')",
+    };
+    Err(ArrowError::CastError(format!("a text is not written as {}; {instead}", sql_name(to))))
 }
 
 /// Returns the ticks of a unit at which dates begin.

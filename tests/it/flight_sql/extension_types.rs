@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, FixedSizeBinaryArray, Int8Array, Int64Array, ListViewArray, RecordBatch};
+use arrow::array::{
+    Array, ArrayRef, FixedSizeBinaryArray, Int8Array, Int64Array, ListViewArray, RecordBatch, StringArray,
+};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow_flight::sql::{CommandStatementIngest, TableDefinitionOptions, TableExistsOption, TableNotExistOption};
 use querent_tests::{TestServer, TestSettings};
@@ -67,5 +69,32 @@ async fn values_are_added_as_what_they_mean() {
         if !temporary {
             assert_eq!(raw.number("select cast(sum(flag) as bigint) from added").await, 1);
         }
+    }
+}
+
+/// Data frames have columns of nulls alone that are texts.
+#[tokio::test]
+async fn texts_that_are_null_are_added_as_structures() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table shapes (s struct(a int), m map(varchar, int))").await.unwrap();
+    let options = TableDefinitionOptions {
+        if_not_exist: TableNotExistOption::Fail as i32,
+        if_exists: TableExistsOption::Append as i32,
+    };
+    let command = CommandStatementIngest {
+        table: "shapes".to_owned(),
+        table_definition_options: Some(options),
+        ..CommandStatementIngest::default()
+    };
+    let sent = |s: Option<&str>, m: Option<&str>| {
+        let [s, m] = [s, m].map(|text| Arc::new(StringArray::from(vec![None, text])) as ArrayRef);
+        RecordBatch::try_from_iter_with_nullable([("s", s, true), ("m", m, true)]).unwrap()
+    };
+    assert_eq!(raw.updated(&command, &[sent(None, None)]).await.unwrap(), 2);
+    assert_eq!(raw.number("select count(*) from shapes where s is null and m is null").await, 2);
+    for (s, m, name) in [(Some("x"), None, "STRUCT(a INTEGER)"), (None, Some("x"), "MAP(VARCHAR, INTEGER)")] {
+        let refusal = raw.updated(&command, &[sent(s, m)]).await.unwrap_err();
+        assert!(refusal.message().contains(&format!("a text is not written as {name}; send")), "{refusal}");
     }
 }
