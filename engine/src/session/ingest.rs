@@ -1,11 +1,11 @@
 //! Bulk ingest: the rows of a stream become those of a table, all or none.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
@@ -186,9 +186,9 @@ impl Session {
     /// Returns what the columns that rows lack are by default, by the columns' names.
     async fn defaults_of(&self, columns: &[ColumnInfo], rows: &LogicalPlan) -> Result<Vec<(String, Expr)>> {
         let mut defaults = Vec::new();
+        let given: HashSet<String> = rows.schema().fields().iter().map(|own| own.name().to_lowercase()).collect();
         for column in columns {
-            let is_given = rows.schema().fields().iter().any(|own| same_name(own.name(), &column.name));
-            if column.default.is_none() || is_given {
+            if column.default.is_none() || given.contains(&column.name.to_lowercase()) {
                 continue;
             }
             let text = format!("SELECT {}", default_value(column)?);
@@ -303,21 +303,29 @@ fn in_columns<'a>(
     defaults: &[(String, Expr)],
 ) -> Result<LogicalPlan> {
     let columns: Vec<_> = columns.collect();
-    let given: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
-    for name in &given {
-        if !columns.iter().any(|(column, _)| same_name(column, name)) {
+    // DataFusion looks each column of a projection up among all others, in each of its passes.
+    if has_columns(&rows, &columns) {
+        return Ok(rows);
+    }
+    let names: HashSet<String> = columns.iter().map(|(column, _)| column.to_lowercase()).collect();
+    let mut given: HashMap<String, &FieldRef> = HashMap::new();
+    for field in rows.schema().fields() {
+        let (name, folded) = (field.name(), field.name().to_lowercase());
+        if !names.contains(&folded) {
             let near = nearest_name(name, columns.iter().map(|(column, _)| *column));
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(EngineError::ColumnNotFound { column: name.clone(), hint });
         }
+        if given.insert(folded, field).is_some() {
+            return Err(EngineError::Plan { message: format!("the rows have more than one column `{name}`") });
+        }
     }
+    let defaults: HashMap<&str, &Expr> = defaults.iter().map(|(name, default)| (name.as_str(), default)).collect();
     let mut exprs = Vec::with_capacity(columns.len());
     for (column, data_type) in columns {
-        let mut matching = given.iter().filter(|name| same_name(name, column));
-        let value = match (matching.next(), matching.next()) {
-            (Some(name), None) => {
-                let field = rows.schema().field_with_unqualified_name(name)?;
-                let source = Expr::Column(Column::new(Some(ARRIVING), name));
+        let value = match given.get(&column.to_lowercase()) {
+            Some(field) => {
+                let source = Expr::Column(Column::new(Some(ARRIVING), field.name()));
                 // What a table would hold is what is assigned: bool8 is no number.
                 let held = held_type_of(field, &DataType::Null);
                 let value = match held == *field.data_type() {
@@ -328,18 +336,25 @@ fn in_columns<'a>(
                     message: format!("column `{column}`: {}", EngineError::from(error)),
                 })?
             }
-            (None, _) => match defaults.iter().find(|(name, _)| name == column) {
-                Some((_, default)) => default.clone(),
+            None => match defaults.get(column) {
+                Some(default) => (*default).clone(),
                 None => lit(ScalarValue::try_from(data_type)?),
             },
-            (Some(_), Some(_)) => {
-                let message = format!("the rows have more than one column `{column}`");
-                return Err(EngineError::Plan { message });
-            }
         };
         exprs.push(value.alias(column));
     }
     Ok(LogicalPlanBuilder::from(rows).project(exprs)?.build()?)
+}
+
+/// Whether rows have the columns of a table already, in its order and types. Texts of another encoding are the same when they are
+/// written.
+fn has_columns(rows: &LogicalPlan, columns: &[(&str, &DataType)]) -> bool {
+    let fields = rows.schema().fields();
+    fields.len() == columns.len()
+        && fields.iter().zip(columns).all(|(field, (column, data_type))| {
+            let is_same = field.data_type() == *data_type || (field.data_type().is_string() && data_type.is_string());
+            is_same && held_type_of(field, &DataType::Null) == *field.data_type() && same_name(field.name(), column)
+        })
 }
 
 /// A stream as the one partition of a table.
@@ -362,5 +377,34 @@ impl PartitionStream for ArrivingRows {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let rows = self.rows.lock().take();
         rows.unwrap_or_else(|| Box::pin(EmptyRecordBatchStream::new(Arc::clone(&self.schema))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+
+    use super::*;
+
+    /// A projection of many columns takes DataFusion time in the square of their number.
+    #[test]
+    fn rows_that_have_the_columns_of_a_table_are_not_projected() {
+        let is_projected = |sent: &[(&str, DataType)], table: &[(&str, DataType)]| {
+            let fields = sent.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), true));
+            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+            let rows = arriving(Box::pin(EmptyRecordBatchStream::new(schema))).unwrap();
+            let columns = table.iter().map(|(name, data_type)| (*name, data_type));
+            let plan = in_columns(rows, columns, &[]).unwrap();
+            let names: Vec<&str> = plan.schema().fields().iter().map(|field| field.name().as_str()).collect();
+            assert!(names.iter().zip(table).all(|(name, (column, _))| same_name(name, column)), "{names:?}");
+            matches!(plan, LogicalPlan::Projection(_))
+        };
+        let (number, text) = (("n", DataType::Int64), ("s", DataType::Utf8));
+        let table = [number.clone(), text.clone()];
+        assert!(!is_projected(&table, &table));
+        assert!(!is_projected(&[("N", DataType::Int64), ("s", DataType::LargeUtf8)], &table));
+        assert!(is_projected(&[text.clone(), number.clone()], &table));
+        assert!(is_projected(&[("n", DataType::Int32), text], &table));
+        assert!(is_projected(&[number], &table));
     }
 }

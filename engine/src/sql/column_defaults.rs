@@ -1,5 +1,7 @@
 //! `DEFAULT`: taken from CREATE TABLE, and written out where INSERT, UPDATE and MERGE leave a column out or say `DEFAULT`.
 
+use std::collections::{HashMap, HashSet};
+
 use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -271,8 +273,10 @@ impl StatementPlanner<'_> {
             true => columns.iter().map(|column| Ident::with_quote('"', &column.name)).collect(),
             false => insert.columns.iter().filter_map(last_part).cloned().collect(),
         };
-        let types = named.iter().map(|name| columns.iter().find(|column| same_name(&name.value, &column.name)));
-        let types: Vec<_> = types.map(|column| column.map(|column| &column.data_type)).collect();
+        let by_name: HashMap<String, &ColumnInfo> =
+            columns.iter().map(|column| (column.name.to_lowercase(), column)).collect();
+        let column_of = |name: &Ident| by_name.get(&name.value.to_lowercase()).copied();
+        let types: Vec<_> = named.iter().map(|name| column_of(name).map(|column| &column.data_type)).collect();
         if let Some(SetExpr::Values(values)) = insert.source.as_deref_mut().map(|source| source.body.as_mut()) {
             for row in &mut values.rows {
                 for (value, data_type) in row.content.iter_mut().zip(&types) {
@@ -290,7 +294,8 @@ impl StatementPlanner<'_> {
             insert.source = Some(Box::new(query_of(SetExpr::Values(values))));
             return Ok(());
         }
-        let is_named = |column: &&ColumnInfo| named.iter().any(|name| same_name(&name.value, &column.name));
+        let folded: HashSet<String> = named.iter().map(|name| name.value.to_lowercase()).collect();
+        let is_named = |column: &&ColumnInfo| folded.contains(&column.name.to_lowercase());
         let omitted: Vec<&ColumnInfo> = match insert.columns.is_empty() {
             true => Vec::new(),
             false => columns.iter().filter(|column| column.default.is_some() && !is_named(column)).collect(),
@@ -303,8 +308,7 @@ impl StatementPlanner<'_> {
         if let SetExpr::Values(values) = source.body.as_mut() {
             for row in &mut values.rows {
                 for (name, value) in named.iter().zip(row.content.iter_mut()).filter(|(_, value)| is_default(value)) {
-                    let column = columns.iter().find(|column| same_name(&column.name, &name.value));
-                    *value = column.map_or_else(|| Ok(null()), default_value)?;
+                    *value = column_of(name).map_or_else(|| Ok(null()), default_value)?;
                 }
                 row.content.extend(defaults.iter().cloned());
             }
