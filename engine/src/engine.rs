@@ -142,6 +142,12 @@ impl Engine {
         resident_bytes(&mut None)
     }
 
+    /// Returns how many queries have the threads to run beside each other: fewer than elsewhere where the process's control group
+    /// or user may have few threads; `None` where nothing bounds them.
+    pub fn query_capacity(&self) -> Option<usize> {
+        self.state.runtime.threads.capacity()
+    }
+
     /// Returns what is kept of columns that scans decoded, and how it was used.
     pub fn column_cache(&self) -> ColumnCacheState {
         self.state.runtime.columns.state()

@@ -136,6 +136,12 @@ pub enum EngineError {
         /// How much it has.
         detail: String,
     },
+    /// The operating system lets the server start no more threads.
+    #[error("the server cannot start more threads: {detail}")]
+    ServerThreads {
+        /// What was to be started.
+        detail: String,
+    },
     /// A file that cannot be read in its format. For CSV and NDJSON the row and the column are named.
     #[error("{location}: {detail}")]
     BadData {
@@ -215,6 +221,7 @@ impl EngineError {
             EngineError::Cancelled => "cancelled",
             EngineError::ValueTooLarge { .. } => "value_too_large",
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => "memory_exceeded",
+            EngineError::ServerThreads { .. } => "too_many_requests",
             EngineError::BadData { .. } => "bad_data",
             EngineError::NoFiles { .. } => "no_files",
             EngineError::InvalidOption { .. } => "invalid_option",
@@ -288,6 +295,10 @@ impl EngineError {
             EngineError::ServerMemory { .. } => {
                 "run the query again in a while, when those that hold the memory have ended"
             }
+            EngineError::ServerThreads { .. } => {
+                "run it again in a while; where it comes often, raise the limit of the server's control group (`pids.max`) or \
+                 user (`ulimit -u`), or lower `query.max_concurrent`"
+            }
             EngineError::NotAllowed { .. } => {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"
             }
@@ -322,7 +333,17 @@ impl EngineError {
             .copied()
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
-        told_by_text::offset_overflow(message).unwrap_or_else(|| Self::Internal(format!("a query panicked: {message}")))
+        Self::no_threads(message)
+            .or_else(|| told_by_text::offset_overflow(message))
+            .unwrap_or_else(|| Self::Internal(format!("a query panicked: {message}")))
+    }
+
+    /// Returns the error of a panic that says that the operating system lets the process start no more threads.
+    pub fn no_threads(panic: &str) -> Option<Self> {
+        // What tokio says, and the standard library.
+        let words = ["OS can't spawn worker thread: ", "failed to spawn thread: "];
+        let detail = words.iter().find_map(|words| panic.strip_prefix(words))?;
+        Some(Self::ServerThreads { detail: detail.to_owned() })
     }
 
     /// Returns the error for a statement, expression or plan that nests deeper than the engine walks.

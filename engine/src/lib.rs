@@ -36,6 +36,7 @@
 //! | 1 | `column_cache` | columns of Parquet files that scans decoded, for the next scan |
 //! | 1 | `plan_cache` | plans of statements that were planned before, and rows of queries that were answered |
 //! | 1 | `optimizer` | rules beside DataFusion's: the order of joins, and what theirs get wrong |
+//! | 1 | `thread_limit` | how many threads the process may have |
 //! | 1 | `thread_priority` | requests before queries |
 //! | 1 | `analyzed_plan` | estimates in `EXPLAIN ANALYZE` |
 //! | 1 | `identifiers`, `timestamp` | names in SQL, instants as text |
@@ -73,6 +74,7 @@ mod table_statistics;
 mod tables;
 pub mod telemetry;
 mod temporary;
+mod thread_limit;
 mod thread_priority;
 mod threads;
 mod timestamp;

@@ -34,6 +34,7 @@ use crate::plan_cache::ResultCache;
 use crate::slots::{QuerySlots, SlotLimits};
 use crate::stores::{LakeUrl, RangeCache, RemoteLake, Stores, TableFiles};
 use crate::tables::system::{MetricsText, RunTraceDecoder};
+use crate::thread_limit::threads_left;
 use crate::threads::QueryThreads;
 
 /// The memory for Parquet footers and page indexes, in bytes.
@@ -157,7 +158,7 @@ impl Runtime {
         let states = Arc::new(IdleStates::new(template));
         let resident = ResidentLimit::new(resident_bytes, memory_bytes, data_dir, kept);
         let cluster = options.cluster.clone().map(Cluster::new);
-        let threads = QueryThreads::start()?;
+        let threads = QueryThreads::start(threads_left().await)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Whoever waits does so within the time of its statement.
         let planning = QuerySlots::new(SlotLimits { slots: 2 * cores, per_caller: cores, queued: usize::MAX });

@@ -210,11 +210,13 @@ impl Server {
         if settings.audit.enabled {
             engine.catalog().audit().keep().await?;
         }
+        let slot_limits = settings.query.slot_limits(engine.query_capacity());
+        let admission = Admission::new(slot_limits, settings.query.queue_timeout.0);
         let state = AppState {
             engine,
             agent,
             auth: Arc::new(auth),
-            admission: Admission::new(settings.query.slot_limits(), settings.query.queue_timeout.0),
+            admission,
             shutdown,
             settings,
             started_at: chrono::Utc::now(),

@@ -13,9 +13,17 @@ use querent_engine::{EngineOptions, Limits, SlotLimits};
 use super::{EmbedProviderName, QuerySettings, Settings};
 
 impl QuerySettings {
-    /// Returns how many queries run beside each other, and how many wait for that.
-    pub(crate) fn slot_limits(&self) -> SlotLimits {
-        let slots = if self.max_concurrent == 0 { usize::MAX } else { self.max_concurrent };
+    /// Returns how many queries run beside each other, and how many wait for that; no more run than `capacity` says.
+    pub(crate) fn slot_limits(&self, capacity: Option<usize>) -> SlotLimits {
+        let mut slots = if self.max_concurrent == 0 { usize::MAX } else { self.max_concurrent };
+        if let Some(capacity) = capacity.filter(|capacity| *capacity < slots) {
+            tracing::warn!(
+                queries = capacity,
+                "the process may have few threads: no more queries run at once, whatever `query.max_concurrent` says; raise the \
+                 limit of its control group (`pids.max`, `TasksMax=`) or its user (`ulimit -u`)"
+            );
+            slots = capacity;
+        }
         SlotLimits::shared(slots, self.max_concurrent_per_caller, self.max_queued)
     }
 }

@@ -68,6 +68,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::Cancelled => ErrorCode::Cancelled,
             EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => ErrorCode::MemoryExceeded,
+            EngineError::ServerThreads { .. } => ErrorCode::TooManyRequests,
             EngineError::BadData { .. } => ErrorCode::BadData,
             EngineError::NoFiles { .. } => ErrorCode::NoFiles,
             EngineError::InvalidOption { .. } => ErrorCode::InvalidOption,

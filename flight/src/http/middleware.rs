@@ -13,6 +13,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use querent_engine::EngineError;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use uuid::Uuid;
@@ -115,7 +116,11 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
 
 fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    ApiError::internal(format_args!("panicked: {}", text.unwrap_or("no message"))).into_response()
+    let text = text.unwrap_or("no message");
+    match EngineError::no_threads(text) {
+        Some(error) => ApiError::from(error).into_response(),
+        None => ApiError::internal(format_args!("panicked: {text}")).into_response(),
+    }
 }
 
 /// Returns the CORS layer of the settings; `None` without allowed origins.

@@ -88,6 +88,7 @@ const FLOORS: &[Floors] = &[
                 "optimizer",
                 "plan_cache",
                 "profile_queue",
+                "thread_limit",
                 "thread_priority",
                 "timestamp",
                 "turns",

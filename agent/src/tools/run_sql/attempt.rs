@@ -266,6 +266,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::ValueTooLarge { .. }
         | EngineError::MemoryExceeded { .. }
         | EngineError::ServerMemory { .. }
+        | EngineError::ServerThreads { .. }
         | EngineError::BadData { .. }
         | EngineError::NoFiles { .. }
         | EngineError::InvalidOption { .. }
