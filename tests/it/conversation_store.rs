@@ -305,6 +305,23 @@ async fn runs_of_a_conversation_may_outlive_it() {
 }
 
 #[tokio::test]
+async fn files_of_a_caller_are_bounded_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let insert = async |file: FileRecord, bytes: usize| {
+        catalog.files().insert_within(&file, vec![7; bytes], 5_000).await.unwrap()
+    };
+    assert!(insert(file("ann", 1), 2_500).await);
+    assert!(!insert(file("ann", 2), 1_000).await);
+    assert!(insert(file("ann", 3), 0).await);
+    // Empty ones count too, and so do those of nobody else.
+    assert!(!insert(file("ann", 4), 0).await);
+    assert!(insert(file("ben", 5), 3_900).await);
+    assert!(catalog.files().delete(&ann(), "file-1").await.unwrap());
+    assert!(insert(file("ann", 6), 2_500).await);
+}
+
+#[tokio::test]
 async fn files_are_their_owners_and_listed_without_content() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;

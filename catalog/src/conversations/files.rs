@@ -10,6 +10,8 @@ use crate::store::Store;
 use crate::store::ownership::owner_filter;
 use crate::store::rows::{MAX_PAGE, as_limit, read_count, read_time};
 
+/// What a file counts for beside its content and its names, in bytes: many empty ones take room too.
+const RECORD_BYTES: u64 = 1_024;
 const COLUMNS: &str = "file_id, subject, filename, media_type, purpose, bytes, created_at";
 
 /// A stored file, without its content.
@@ -42,6 +44,23 @@ impl CatalogFiles<'_> {
     pub async fn insert(self, file: &FileRecord, content: Vec<u8>) -> Result<()> {
         let file = file.clone();
         self.store.write_rows(move |connection| insert(connection, &file, &content)).await
+    }
+
+    /// Stores a file, unless those of its owner would then take more than `most` bytes, each 1 KiB beside its content. Returns
+    /// whether it did. Durable when it returns. Errors: `item_exists`.
+    pub async fn insert_within(self, file: &FileRecord, content: Vec<u8>, most: u64) -> Result<bool> {
+        let file = file.clone();
+        self.store
+            .write_rows(move |connection| {
+                let names = file.filename.len() + file.media_type.len();
+                let added = RECORD_BYTES + (content.len() + names) as u64;
+                if taken(connection, &file.subject)?.saturating_add(added) > most {
+                    return Ok(false);
+                }
+                insert(connection, &file, &content)?;
+                Ok(true)
+            })
+            .await
     }
 
     /// Returns a file without its content. Errors: `file_not_found`, also for callers other than its owner and
@@ -103,6 +122,15 @@ fn insert(connection: &StoreConnection, file: &FileRecord, content: &[u8]) -> Re
         .prepare_cached("INSERT INTO querent_file_content (file_id, content) VALUES (?, ?)")?
         .execute(params![file.file_id, content])?;
     Ok(())
+}
+
+/// Returns how many bytes the files of a subject take.
+fn taken(connection: &StoreConnection, subject: &str) -> Result<u64> {
+    let sum = format!(
+        "SELECT CAST(COALESCE(SUM(bytes + LENGTH(filename) + LENGTH(media_type) + {RECORD_BYTES}), 0) AS BIGINT)
+         FROM querent_file WHERE subject = ?"
+    );
+    Ok(connection.prepare_cached(&sum)?.query_row([subject], |row| read_count(row, 0))?)
 }
 
 fn get(connection: &StoreConnection, who: &Principal, file_id: &str) -> Result<FileRecord> {

@@ -148,6 +148,7 @@ error_codes! {
     ActionNotSupported "action_not_supported",
     StateTooLarge "state_too_large",
     TooManyExternalUsers "too_many_external_users",
+    TooManyFiles "too_many_files",
     NotImplemented "not_implemented",
     ResultTruncated "result_truncated",
     // Of any request.
@@ -238,6 +239,7 @@ impl ErrorCode {
             | ErrorCode::PreviousResponseNotFound
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
+            | ErrorCode::TooManyFiles
             | ErrorCode::ResultTruncated
             | ErrorCode::BadRequest
             | ErrorCode::BadEncoding
@@ -409,6 +411,7 @@ impl ErrorCode {
             | ErrorCode::ThreadUnsupported
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
+            | ErrorCode::TooManyFiles
             | ErrorCode::NotAcceptable
             | ErrorCode::UnsupportedMediaType
             | ErrorCode::BadRequest

@@ -1,6 +1,7 @@
 //! Requests that OpenAI's surface refuses, with status, code and parameter; calls that are decided twice and by the
 //! wrong person; and models that write what they should not.
 
+use querent_flight::config::ByteSize;
 use querent_tests::script::tool_call;
 use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
@@ -284,6 +285,33 @@ async fn files_are_taken_up_to_the_limit() {
         let files = server.get(&format!("/v1/files{query}"), ANN).await.json();
         assert_eq!(files["data"].as_array().unwrap().len(), listed, "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_one_caller_take_what_the_settings_say() {
+    let settings = TestSettings::default().tokens("ann-tok:read:ann,bob-tok:read:bob");
+    let server =
+        TestServer::start(settings.change(|settings| settings.agent.max_file_bytes_per_caller = ByteSize(10_000)))
+            .await;
+    let upload = async |token| {
+        let form = format!(
+            "--cut\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n--cut\r\n\
+             Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n{}\r\n--cut--\r\n",
+            "x".repeat(7_000)
+        );
+        let request = server.http.post(server.url("/v1/files"));
+        server.send(request.header("content-type", "multipart/form-data; boundary=cut").body(form), token).await
+    };
+    let taken = upload(ANN).await;
+    assert_eq!(taken.status, 200, "{}", taken.text);
+    let refused = upload(ANN).await;
+    assert_eq!((refused.status, refused.json()["error"]["code"].as_str()), (400, Some("too_many_files")));
+    assert!(refused.text.contains("agent.max_file_bytes_per_caller"), "{}", refused.text);
+    assert_eq!(upload(BOB).await.status, 200);
+    let id = taken.json()["id"].as_str().unwrap().to_owned();
+    let deleted = server.send(server.http.delete(server.url(&format!("/v1/files/{id}"))), ANN).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    assert_eq!(upload(ANN).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,6 +70,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         "how long the rows of a ticket are kept",
     ),
     key(
+        "agent.max_file_bytes_per_caller",
+        &["QUERENT_AGENT_MAX_FILE_BYTES_PER_CALLER"],
+        SettingKind::Text,
+        "bytes that the uploaded files of one caller take, at most; 0: any",
+    ),
+    key(
         "agent.retention",
         &["QUERENT_AGENT_RETENTION"],
         SettingKind::Text,

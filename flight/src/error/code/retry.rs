@@ -119,6 +119,7 @@ impl ErrorCode {
             | ErrorCode::ActionNotSupported
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
+            | ErrorCode::TooManyFiles
             | ErrorCode::NotImplemented
             | ErrorCode::ResultTruncated
             | ErrorCode::Unauthenticated

@@ -104,7 +104,16 @@ pub(in crate::http) async fn store(
         bytes: content.len() as u64,
         created_at: Utc::now(),
     };
-    state.agent.catalog().files().insert(&file, content).await?;
+    let files = state.agent.catalog().files();
+    let most = state.settings.agent.max_file_bytes_per_caller;
+    let most_bytes = if most.0 == 0 { u64::MAX } else { most.0 };
+    if !files.insert_within(&file, content, most_bytes).await? {
+        let message = format!(
+            "your files would take more than the {most} that those of one caller may; delete some with \
+             DELETE /v1/files/{{id}}, or ask an administrator to raise `agent.max_file_bytes_per_caller`"
+        );
+        return Err(OpenAiError::bad_request(ErrorCode::TooManyFiles, "file", message));
+    }
     Ok(file)
 }
 
