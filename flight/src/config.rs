@@ -11,6 +11,7 @@ mod cube;
 mod flight;
 mod holmes;
 mod keys;
+mod limits;
 mod load;
 mod models;
 mod oidc;

@@ -174,6 +174,8 @@ impl Config {
         warnings.extend(settings.agent.missing_keys(&sources.environment));
         let mut config = Self { settings, warnings, origins };
         config.check()?;
+        let unreachable = config.settings.unreachable_limits(|key| config.origin(key) != Origin::Default);
+        config.warnings.extend(unreachable);
         config.choose_model()?;
         config.keep_run_timeout();
         Ok(config)
@@ -309,6 +311,9 @@ impl Config {
             if timeout.0.is_zero() {
                 return invalid(key, "must be longer than nothing".to_owned());
             }
+        }
+        if let Some((key, fault)) = settings.limit_fault() {
+            return invalid(key, fault);
         }
         if let Some((key, fault)) = settings.tls.fault() {
             return invalid(key, fault.to_owned());
