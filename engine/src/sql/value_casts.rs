@@ -60,11 +60,12 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     {
         return Err(EngineError::Plan { message }.into());
     }
-    // Arrow's has an error where a date is out of range. And a cast of a number the optimizer takes off what is compared, also of one
-    // that does not fit, which is null.
+    // Arrow's has an error where a date is out of range.
     let is_date = || matches!((&from, target), (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, _)));
-    if is_try && (is_date() || may_not_fit(&from, target)) {
-        return Ok(Transformed::yes(value_conversion(target, true).call(vec![value.as_ref().clone()])));
+    // A cast of a number the optimizer takes off what is compared, also of one that does not fit: it is an error, or null.
+    let is_computed = || is_try || !matches!(value.as_ref(), Expr::Literal(_, _) | Expr::Placeholder(_));
+    if (is_try && is_date()) || (is_computed() && may_not_fit(&from, target)) {
+        return Ok(Transformed::yes(value_conversion(target, is_try).call(vec![value.as_ref().clone()])));
     }
     // Arrow has no cast between these two.
     if from == DataType::Boolean && target.is_decimal() {
@@ -118,7 +119,7 @@ fn may_not_fit(from: &DataType, to: &DataType) -> bool {
     if !to.is_integer() {
         return digits > room;
     }
-    let is_wider = from.is_integer() && digits < room && (to.is_signed_integer() || from.is_unsigned_integer());
+    let is_wider = digits < room && (to.is_signed_integer() || from.is_unsigned_integer());
     !is_wider && from != to
 }
 
