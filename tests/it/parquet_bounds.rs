@@ -1,7 +1,7 @@
 //! Bounds in the footers of Parquet files that others wrote: they leave NaN out, which is the greatest number here, and some row
 //! groups have none.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch};
@@ -101,4 +101,28 @@ async fn a_nan_with_a_sign_is_above_all_numbers_too() {
         assert_eq!(rows(&root, greatest).await.unwrap(), [["2"]]);
         assert_eq!(rows(&root, "SELECT min(x) = -5, isnan(max(x)) FROM t").await.unwrap(), [["true", "true"]]);
     }
+}
+
+/// DataFusion takes a file whose column is of another type for one of nulls, of which the other files know the greatest.
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_of_files_whose_columns_have_other_types_are_unknown() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    let place = folder.path().join("grown");
+    fs::create_dir(&place).unwrap();
+    let copy = |values: &str, name: &str| format!("COPY (SELECT {values}) TO '{}'", place.join(name).display());
+    let wide = copy("5::BIGINT AS i, 5.00::DECIMAL(9, 2) AS d", "a.parquet");
+    let narrow = copy("7::INTEGER AS i, 7.50::DECIMAL(9, 2) AS d", "b.parquet");
+    let create = format!("CREATE EXTERNAL TABLE grown STORED AS PARQUET LOCATION '{}'", place.display());
+    run(&root, &[&wide, &narrow, &create]).await;
+    for _ in 0..2 {
+        let found = "SELECT max(i), min(i), max(d), count(*) FROM grown";
+        assert_eq!(rows(&root, found).await.unwrap(), [["7", "5", "7.50", "2"]]);
+        assert_eq!(rows(&root, "SELECT max(i) FROM grown").await.unwrap(), [["7"]]);
+        assert_eq!(rows(&root, "SELECT d FROM grown WHERE i > 6").await.unwrap(), [["7.50"]]);
+    }
+    let narrowed = format!("CREATE EXTERNAL TABLE small (i TINYINT) STORED AS PARQUET LOCATION '{}'", place.display());
+    run(&root, &[&copy("300::BIGINT AS i", "c.parquet"), &narrowed]).await;
+    let error = rows(&root, "SELECT max(i) FROM small").await.unwrap_err();
+    assert!(error.to_string().contains("can't cast value 300 to type TINYINT"), "{error}");
 }

@@ -9,18 +9,21 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics as TableStatistics};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetFileReaderFactory};
+use datafusion::datasource::physical_plan::parquet::{
+    CachedParquetFileReaderFactory, ParquetFileReaderFactory, apply_file_schema_type_coercions,
+};
 use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::data_type::FixedLenByteArray;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -48,7 +51,7 @@ pub(super) fn with_known_bounds(source: &Arc<dyn FileSource>, owner: FileOwner) 
 }
 
 /// Takes out of the statistics of a file what its footer does not say. DataFusion sums up the row groups that have bounds and
-/// counts, as if there were no others.
+/// counts, as if there were no others, and takes a file whose column has another type than the table's for one of nulls.
 pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, metadata: &ParquetMetaData) {
     let columns = metadata.file_metadata().schema_descr().columns();
     let leaves: HashMap<&str, usize> = columns
@@ -63,6 +66,7 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
     let names: HashSet<&str> = roots.iter().map(|root| root.name()).collect();
     let names_by_case: HashSet<String> = roots.iter().map(|root| root.name().to_lowercase()).collect();
     let tells = tells_of_nan(metadata);
+    let stored = stored_types(schema, metadata);
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         let Some(leaf) = leaves.get(field.name().as_str()).copied() else {
             // What the file has in another case is read, and is not null.
@@ -71,6 +75,10 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
             }
             continue;
         };
+        if stored.get(field.name()) != Some(field.data_type()) {
+            column.min_value = Precision::Absent;
+            column.max_value = Precision::Absent;
+        }
         let groups =
             || metadata.row_groups().iter().map(move |group| (group.num_rows(), group.column(leaf).statistics()));
         let count = |chunk: Option<&Statistics>| chunk.and_then(Statistics::null_count_opt);
@@ -97,6 +105,16 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
             }
         }
     }
+}
+
+/// Returns the types that the columns of a file are decoded in.
+fn stored_types(schema: &Schema, metadata: &ParquetMetaData) -> HashMap<String, DataType> {
+    let file = metadata.file_metadata();
+    let Ok(stored) = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata()) else {
+        return HashMap::new();
+    };
+    let stored = apply_file_schema_type_coercions(schema, &stored).unwrap_or(stored);
+    stored.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
 }
 
 fn is_zero(value: &ScalarValue) -> bool {
