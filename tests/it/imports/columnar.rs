@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, FixedSizeBinaryArray, Int8Array, Int32Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    ArrayRef, FixedSizeBinaryArray, Float64Array, Int8Array, Int32Array, Int64Array, ListArray, NullArray, RecordBatch,
+    StringArray,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Schema};
@@ -469,6 +470,26 @@ async fn rows_that_say_nothing_are_read_a_part_at_a_time() {
     std::fs::write(&file, bytes).unwrap();
     let read = format!("SELECT count(*) FROM (SELECT n FROM '{}' LIMIT 3)", file.display());
     assert_eq!(rows(&admin(&engine), &read).await.unwrap(), [["3"]]);
+}
+
+/// Arrow's cast of a number cuts its fraction off.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_files_are_rounded_as_cast_rounds_them() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![4.7, 5.5, -0.4]));
+    let batch = RecordBatch::try_from_iter([("n", doubles)]).unwrap();
+    let file = parquet(&folder.path().join("doubles.parquet"), &batch);
+    let create = format!("CREATE EXTERNAL TABLE whole (n BIGINT) STORED AS PARQUET LOCATION '{}'", file.display());
+    rows(&session, &create).await.unwrap();
+    // Read as DataFusion does, then through the cache of columns.
+    for _ in 0..3 {
+        let found = rows(&session, "SELECT n FROM whole ORDER BY n").await.unwrap();
+        assert_eq!(found, [["0"], ["5"], ["6"]]);
+        let found =
+            rows(&session, "SELECT max(n), count(*) FILTER (WHERE n = 5) FROM whole WHERE n > 0").await.unwrap();
+        assert_eq!(found, [["6", "1"]]);
+    }
 }
 
 /// Arrow 0.17 said in a block's metadata that it is compressed; pyarrow writes such metadata still.

@@ -44,7 +44,7 @@ use super::parquet_pages::admit_pages;
 use super::reader_options::COLUMN_KEYS;
 use super::{INFERENCE_FOOTERS, LocatedFile, OpenSourceFile, bad_files, bad_line, object_meta, open, store_of};
 use crate::error::{EngineError, Result, store_error_in};
-use crate::functions::{types_of_parts, value_conversion};
+use crate::functions::{converts_otherwise, types_of_parts, value_conversion};
 
 /// The rows that are read at a time.
 const BATCH_ROWS: usize = 8192;
@@ -361,7 +361,8 @@ impl ChunkReader for ParquetChunks {
     }
 }
 
-/// Reads columns of 16 bytes as UUIDs where the table has text, and columns that a file has in another case.
+/// Reads columns of 16 bytes as UUIDs where the table has text, numbers as CAST does where the table has others, and columns
+/// that a file has in another case.
 #[derive(Debug)]
 pub(crate) struct UuidAdapterFactory;
 
@@ -377,7 +378,7 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
         let names = names_in_table(&own, &logical_file_schema);
         let as_read = physical_file_schema.fields().iter().zip(names).map(|(field, name)| {
             match wanted.get(name.as_str()).copied() {
-                Some(text) if is_uuid_as_text(field.data_type(), text.data_type()) => Arc::clone(text),
+                Some(wanted) if is_converted(field.data_type(), wanted.data_type()) => Arc::clone(wanted),
                 Some(_) if name != *field.name() => Arc::new(field.as_ref().clone().with_name(name)),
                 _ => Arc::clone(field),
             }
@@ -391,7 +392,7 @@ impl PhysicalExprAdapterFactory for UuidAdapterFactory {
 #[derive(Debug)]
 struct UuidAdapter {
     inner: Arc<dyn PhysicalExprAdapter>,
-    /// The file's columns, with UUIDs in the table's types.
+    /// The file's columns, with UUIDs and numbers that are rounded in the table's types.
     as_read: SchemaRef,
     physical_file_schema: SchemaRef,
 }
@@ -415,7 +416,7 @@ fn with_names_of_file(expr: Arc<dyn PhysicalExpr>, file: &Schema) -> DfResult<Ar
     .data()
 }
 
-/// Returns an expression over a file with its UUIDs as text, where that is how they are read.
+/// Returns an expression over a file with its UUIDs as text, and its numbers rounded, where that is how they are read.
 pub(crate) fn uuids_as_text(
     expr: Arc<dyn PhysicalExpr>,
     file: &Schema,
@@ -427,14 +428,25 @@ pub(crate) fn uuids_as_text(
         let (Some(stored), Some(wanted)) = (file.fields().get(place), as_read.fields().get(place)) else {
             return Ok(Transformed::no(node));
         };
-        if !is_uuid_as_text(stored.data_type(), wanted.data_type()) {
+        let (stored, wanted) = (stored.data_type(), wanted.data_type());
+        if !is_converted(stored, wanted) {
             return Ok(Transformed::no(node));
         }
-        let text = Arc::new(value_conversion(wanted.data_type(), false));
-        let text = ScalarFunctionExpr::try_new(text, vec![node], file, Arc::new(ConfigOptions::default()))?;
-        Ok(Transformed::yes(Arc::new(text) as Arc<dyn PhysicalExpr>))
+        let conversion = Arc::new(value_conversion(wanted, false));
+        let converted = ScalarFunctionExpr::try_new(conversion, vec![node], file, Arc::new(ConfigOptions::default()))?;
+        Ok(Transformed::yes(Arc::new(converted) as Arc<dyn PhysicalExpr>))
     })
     .data()
+}
+
+/// Whether a file's values become a table's by a conversion of ours.
+fn is_converted(stored: &DataType, wanted: &DataType) -> bool {
+    is_uuid_as_text(stored, wanted) || is_rounded(stored, wanted)
+}
+
+/// Whether a file has numbers of which those of a table are rounded: Arrow's cast cuts a fraction off.
+fn is_rounded(stored: &DataType, wanted: &DataType) -> bool {
+    stored.is_numeric() && wanted.is_numeric() && converts_otherwise(stored, wanted)
 }
 
 /// Returns whether a file has UUIDs of 16 bytes, also inside of lists, structures and maps, where a table has text.
