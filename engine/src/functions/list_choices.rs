@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt32Array, new_empty_array};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{sort_to_indices, take};
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::definition::{Definition, invalid, unfit};
-use super::lists::sort_options;
+use super::lists::{places_in_order, sort_options};
 use crate::limits::{QueryUsage, array_bytes, has_fixed_width, largest_value};
 use crate::type_names::sql_name;
 
@@ -139,7 +139,7 @@ fn grades(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
     let (mut positions, mut lengths) = (Vec::new(), Vec::new());
     for row in 0..lists.len() {
         let order = match lists.is_valid(row) {
-            true => sort_to_indices(&lists.value(row), Some(sort_options(arrays, row)?), None)?,
+            true => places_in_order(&lists.value(row), sort_options(arrays, row)?)?,
             false => UInt32Array::from(Vec::<u32>::new()),
         };
         lengths.push(order.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, PrimitiveBuilder,
-    UInt32Array, new_empty_array,
+    UInt32Array, make_comparator, new_empty_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{SortOptions, concat, sort_to_indices, take};
@@ -355,6 +355,25 @@ pub(super) fn sort_options(arrays: &[ArrayRef], row: usize) -> Result<SortOption
     Ok(SortOptions { descending, nulls_first })
 }
 
+/// Returns the places of a list's items in their order. A null within an item is a value after all others, wherever nulls that
+/// stand alone go; Arrow's sort puts both there.
+pub(super) fn places_in_order(list: &ArrayRef, options: SortOptions) -> Result<UInt32Array> {
+    let nulls_last = SortOptions { descending: false, nulls_first: false };
+    let order = match list.data_type().is_nested() {
+        true => make_comparator(list, list, nulls_last).ok(),
+        false => None,
+    };
+    let Some(order) = order else { return Ok(sort_to_indices(list, Some(options), None)?) };
+    let places = 0..u32::try_from(list.len()).unwrap_or(u32::MAX);
+    let (mut values, nulls): (Vec<u32>, Vec<u32>) = places.partition(|place| list.is_valid(*place as usize));
+    values.sort_by(|left, right| {
+        let (left, right) = (*left as usize, *right as usize);
+        if options.descending { order(right, left) } else { order(left, right) }
+    });
+    let (first, last) = if options.nulls_first { (nulls, values) } else { (values, nulls) };
+    Ok(first.into_iter().chain(last).collect::<Vec<_>>().into())
+}
+
 /// Sorts each list.
 fn sorted(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let list_array = arrays[0].as_list::<i32>();
@@ -366,7 +385,7 @@ fn sorted(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             lengths.push(0);
             continue;
         };
-        let indices = sort_to_indices(&list, Some(sort_options(arrays, row)?), None)?;
+        let indices = places_in_order(&list, sort_options(arrays, row)?)?;
         let part = take(&list, &indices, None)?;
         lengths.push(part.len());
         parts.push(part);
