@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::RelationPlannerContext;
 use datafusion::sql::sqlparser::ast::{
@@ -124,7 +124,7 @@ pub(in crate::sql) fn arguments_of(expr: &Expr, mark: &str) -> Option<Vec<Expr>>
     is_mark.then(|| list.args.iter().map(value).collect()).flatten()
 }
 
-fn without_values() -> datafusion::error::DataFusionError {
+fn without_values() -> DataFusionError {
     EngineError::Unsupported {
         what: "PIVOT on whatever values there are, in a view,".into(),
         hint: "the columns of a view are those of the day when it is made: list the values, ON column IN ('a', 'b')"
@@ -169,6 +169,9 @@ impl Pivot {
                     None if self.aggregates.len() > 1 => format!("{shown}_{aggregate}"),
                     None => shown.clone(),
                 };
+                if group_by.iter().any(|group| name_of_column(group) == Some(column.as_str())) {
+                    return Err(named_as_group(&column, aggregate));
+                }
                 let expr = only_where(aggregate.clone(), &values);
                 projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column) });
             }
@@ -268,6 +271,23 @@ impl VisitorMut for Filter {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Returns the name of a column that stands alone.
+fn name_of_column(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Identifier(ident) => Some(&ident.value),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|ident| ident.value.as_str()),
+        _ => None,
+    }
+}
+
+fn named_as_group(column: &str, aggregate: &Expr) -> DataFusionError {
+    let message = format!(
+        "PIVOT makes a column `{column}` of a value, and groups by a column of that name; name what is computed, which the names of \
+         all its columns end in: USING {aggregate} AS total makes `{column}_total`"
+    );
+    EngineError::Plan { message }.into()
 }
 
 fn text_of_value(value: &Expr) -> String {
