@@ -149,6 +149,7 @@ impl WorkerSessionBuilder for ClusterWorker {
         let distributed = DistributedConfig::from_config_options(config.options()).cloned()?;
         *config.options_mut() = runtime.config().options().as_ref().clone();
         config.options_mut().extensions.insert(distributed);
+        runtime.fit_sorts(&mut config, memory.as_ref());
         let channels: Arc<dyn ChannelResolver + Send + Sync> = Arc::clone(&self.parts.channels);
         let config = config
             .with_extension(Arc::clone(&runtime.files))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryLimit, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::optimizer::OptimizerRule;
@@ -44,6 +44,11 @@ const METADATA_CACHE_BYTES: usize = 128 << 20;
 const GATHERED_ROWS: usize = 4_000_000;
 /// The same in bytes.
 const GATHERED_BYTES: usize = 128 << 20;
+
+/// What part of a query's memory the partitions of a sort keep at most for merging what they spill: one of so many.
+const SORTS_SHARE: usize = 8;
+/// What a partition of a sort keeps for it at least.
+const LEAST_SORT_RESERVATION_BYTES: usize = 256 << 10;
 
 /// The most states that are kept for the next statements.
 const MAX_IDLE_STATES: usize = 32;
@@ -211,7 +216,12 @@ impl Runtime {
     }
 
     /// Returns the context that one query executes in: the shared environment with the query's own memory.
-    pub(crate) fn task(&self, config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
+    pub(crate) fn task(&self, mut config: SessionConfig, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
+        let usual = self.config.options().execution.sort_spill_reservation_bytes;
+        // Otherwise who executes the query has chosen it.
+        if config.options().execution.sort_spill_reservation_bytes == usual {
+            self.fit_sorts(&mut config, memory.as_ref());
+        }
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
             Some(Uuid::now_v7().to_string()),
@@ -223,6 +233,18 @@ impl Runtime {
             HashMap::new(),
             self.environment(memory),
         ))
+    }
+
+    /// Has sorts keep less for merging what they spill where that would be too much of a query's memory: each partition of each sort
+    /// keeps it from its first row on, 10 MiB as DataFusion has it, and the rows have what is left.
+    pub(crate) fn fit_sorts(&self, config: &mut SessionConfig, memory: &dyn MemoryPool) {
+        let MemoryLimit::Finite(bytes) = memory.memory_limit() else { return };
+        let execution = &config.options().execution;
+        let (kept, partitions) = (execution.sort_spill_reservation_bytes, execution.target_partitions.max(1));
+        let room = (bytes / SORTS_SHARE / partitions).max(LEAST_SORT_RESERVATION_BYTES);
+        if room < kept {
+            config.options_mut().execution.sort_spill_reservation_bytes = room;
+        }
     }
 
     /// Returns the shared environment with the memory of one query.

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use querent_catalog::Principal;
-use querent_engine::{Limits, ResultTypes, Session};
+use querent_engine::{Engine, EngineOptions, Limits, ResultTypes, Session};
 
 use crate::sql::{admin, engine, rows};
 
@@ -136,4 +136,18 @@ async fn joins_whose_sides_do_not_fit_sort_them() {
     let create = format!("CREATE TABLE joined AS SELECT a.k, a.pad > b.pad AS is_more FROM {join}");
     rows(&session, &create).await.unwrap();
     assert_eq!(rows(&session, "SELECT count(*), count(DISTINCT k) FROM joined").await.unwrap(), [["800000", "800000"]]);
+}
+
+/// What each partition keeps for merging what it spills, 10 MiB as DataFusion has it, is more than the query has.
+#[tokio::test(flavor = "multi_thread")]
+async fn sorts_of_many_partitions_spill_in_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = EngineOptions { target_partitions: Some(8), ..EngineOptions::new(folder.path().join("data")) };
+    let engine = Engine::open_with(options).await.unwrap();
+    let limits = Limits { memory_bytes: 64 << 20, ..Limits::default() };
+    let session = engine.session(Principal::local_admin(), limits);
+    let part = "SELECT value, repeat('x', 50) AS pad FROM generate_series(1, 75000)";
+    let sorted = format!("SELECT value, pad FROM ({}) ORDER BY value % 7919, value", [part; 8].join(" UNION ALL "));
+    let (_, stats) = session.sql(&sorted).await.unwrap().collect().await.unwrap();
+    assert_eq!(stats.rows, 600_000);
 }
