@@ -106,6 +106,11 @@ pub(super) fn with_remedy(message: String) -> String {
                 SELECT ..., or find them by their names: INSERT INTO t BY NAME SELECT ..."
             .into();
     }
+    if message.starts_with("correlated scalar subquery can only be used in ") {
+        return "a subquery of the row around it stands in SELECT, WHERE and groups, not in the ON of an outer join: compute it \
+                beside its row, FROM (SELECT *, (SELECT ...) AS found FROM a) a LEFT JOIN b ON b.x = a.found"
+            .into();
+    }
     if message.starts_with("inconsistent data length across values list") {
         let hint = "rows are of one width, and an INSERT names the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)";
         return format!("{message}; {hint}");
