@@ -27,7 +27,7 @@ use crate::distributed::{PlanCodec, TaskHeaders, functions_of_plans};
 use crate::error::Result;
 use crate::limits::{Interrupt, Limits, QueryClock, QueryLabel, QueryUsage, in_query};
 use crate::options::EngineOptions;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, fit_sorts};
 use crate::stores::FileCacheState;
 use crate::threads::Lane;
 
@@ -149,7 +149,7 @@ impl WorkerSessionBuilder for ClusterWorker {
         let distributed = DistributedConfig::from_config_options(config.options()).cloned()?;
         *config.options_mut() = runtime.config().options().as_ref().clone();
         config.options_mut().extensions.insert(distributed);
-        runtime.fit_sorts(&mut config, memory.as_ref());
+        fit_sorts(&mut config, memory.as_ref());
         let channels: Arc<dyn ChannelResolver + Send + Sync> = Arc::clone(&self.parts.channels);
         let config = config
             .with_extension(Arc::clone(&runtime.files))

@@ -220,7 +220,7 @@ impl Runtime {
         let usual = self.config.options().execution.sort_spill_reservation_bytes;
         // Otherwise who executes the query has chosen it.
         if config.options().execution.sort_spill_reservation_bytes == usual {
-            self.fit_sorts(&mut config, memory.as_ref());
+            fit_sorts(&mut config, memory.as_ref());
         }
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
@@ -233,18 +233,6 @@ impl Runtime {
             HashMap::new(),
             self.environment(memory),
         ))
-    }
-
-    /// Has sorts keep less for merging what they spill where that would be too much of a query's memory: each partition of each sort
-    /// keeps it from its first row on, 10 MiB as DataFusion has it, and the rows have what is left.
-    pub(crate) fn fit_sorts(&self, config: &mut SessionConfig, memory: &dyn MemoryPool) {
-        let MemoryLimit::Finite(bytes) = memory.memory_limit() else { return };
-        let execution = &config.options().execution;
-        let (kept, partitions) = (execution.sort_spill_reservation_bytes, execution.target_partitions.max(1));
-        let room = (bytes / SORTS_SHARE / partitions).max(LEAST_SORT_RESERVATION_BYTES);
-        if room < kept {
-            config.options_mut().execution.sort_spill_reservation_bytes = room;
-        }
     }
 
     /// Returns the shared environment with the memory of one query.
@@ -329,6 +317,18 @@ fn session_config(options: &EngineOptions) -> Result<SessionConfig> {
         options.set(name, value)?;
     }
     Ok(config)
+}
+
+/// Has sorts keep less for merging what they spill where that would be too much of a query's memory: each partition of each sort
+/// keeps it from its first row on, 10 MiB as DataFusion has it, and the rows have what is left.
+pub(crate) fn fit_sorts(config: &mut SessionConfig, memory: &dyn MemoryPool) {
+    let MemoryLimit::Finite(bytes) = memory.memory_limit() else { return };
+    let execution = &config.options().execution;
+    let (kept, partitions) = (execution.sort_spill_reservation_bytes, execution.target_partitions.max(1));
+    let room = (bytes / SORTS_SHARE / partitions).max(LEAST_SORT_RESERVATION_BYTES);
+    if room < kept {
+        config.options_mut().execution.sort_spill_reservation_bytes = room;
+    }
 }
 
 /// Returns the machine's memory, or the control group's where that is smaller.
