@@ -8,16 +8,18 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result, TableReference};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder,
-    Operator, SkipType, Subquery, Unnest, Window, lit, when,
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Join, Limit, LogicalPlan,
+    LogicalPlanBuilder, Operator, SkipType, Subquery, Unnest, Window, lit, when,
 };
 
 use super::lateral_joins::{Pulled, item_names, list_name, pull, takes_lists_apart, written_outside};
@@ -379,7 +381,12 @@ impl OuterRows {
         let Some(lifted) = self.lift(&aggregate.input)? else { return Ok(None) };
         let lifted = self.flat(lifted)?;
         let is_single = aggregate.group_expr.is_empty();
-        let mut groups = self.columns.clone();
+        // Maps are no keys of groups; the number of a row says which they are.
+        let (carried, mut groups): (Vec<Expr>, Vec<Expr>) = self
+            .columns
+            .iter()
+            .cloned()
+            .partition(|column| column.get_type(self.plan.schema()).is_ok_and(|found| has_map(&found)));
         if !is_single {
             groups.push(mark());
         }
@@ -409,14 +416,26 @@ impl OuterRows {
             let value = Expr::AggregateFunction(AggregateFunction { func, params });
             values.push(value.alias(format!("{LIFTED}_value{}", values.len())));
         }
+        for (index, column) in carried.iter().enumerate() {
+            values.push(first_value(column.clone(), Vec::new()).alias(format!("{LIFTED}_outer{index}")));
+        }
         let input = LogicalPlanBuilder::from(lifted.plan).project(exprs)?.build()?;
         let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, values)?);
-        let found = plan.schema().columns().into_iter().skip(outer).map(Expr::Column).collect::<Vec<_>>();
+        let found = plan.schema().columns().into_iter().skip(outer).map(Expr::Column);
+        let found = found.take(aggregate.schema.fields().len()).collect::<Vec<_>>();
         let mut plan = LogicalPlanBuilder::from(plan);
-        if is_single {
+        if is_single || !carried.is_empty() {
+            let place = |column: &Expr| carried.iter().position(|known| known == column);
+            let own = self.columns.iter().map(|column| match (place(column), column) {
+                (Some(index), Expr::Column(column)) => {
+                    let carried = Expr::Column(Column::new_unqualified(format!("{LIFTED}_outer{index}")));
+                    carried.alias_qualified(column.relation.clone(), &column.name)
+                }
+                _ => column.clone(),
+            });
             // An aggregate of no rows is a row.
-            let all = self.columns.iter().cloned().chain([lit(true).alias(MARK)]).chain(found.iter().cloned());
-            plan = plan.project(all.collect::<Vec<_>>())?;
+            let kept = if is_single { lit(true).alias(MARK) } else { mark() };
+            plan = plan.project(own.chain([kept]).chain(found.iter().cloned()).collect::<Vec<_>>())?;
         }
         let columns = aggregate.schema.iter().zip(found).map(|((table, field), expr)| {
             Ok(LiftedColumn { table: table.cloned(), name: field.name().clone(), expr: marked(expr)? })
@@ -479,6 +498,18 @@ impl OuterRows {
         let columns = lifted.columns.iter();
         let known = columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr)).collect();
         written_outside(expr, &known, self.plan.schema())
+    }
+}
+
+/// Whether values of a type are maps, or have some inside.
+fn has_map(found: &DataType) -> bool {
+    match found {
+        DataType::Map(_, _) => true,
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_map(item.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().any(|field| has_map(field.data_type())),
+        _ => false,
     }
 }
 
