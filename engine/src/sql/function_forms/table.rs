@@ -23,6 +23,9 @@ const UUID_OF_TIME: &str = "to_uuid(concat(\
 /// A half is rounded to the even number beside it.
 const ROUND_EVEN: &str = "CAST(CASE WHEN abs($1 * power(10, $2)) % 1 = 0.5e0 THEN 2 * round($1 * power(10, $2) / 2) \
          ELSE round($1 * power(10, $2)) END / power(10, $2) AS DOUBLE)";
+/// A small integer, as in DuckDB; of what is no number 0.
+const SIGN: &str = "CAST(CASE signum($1) WHEN 1 THEN 1 WHEN -1 THEN -1 WHEN 0 THEN 0 WHEN CAST('NaN' AS DOUBLE) THEN 0 END \
+         AS TINYINT)";
 
 /// Functions of one row.
 const SCALAR: &[(&str, usize, &str)] = &[
@@ -154,7 +157,7 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("divide", 2, "$1 / $2"),
     ("atan2", 2, "atan2(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))"),
     ("constant_or_null", 2, "CASE WHEN $2 IS NOT NULL THEN $1 END"),
-    ("sign", 1, "signum($1)"),
+    ("sign", 1, SIGN),
     ("ceiling", 1, "ceil($1)"),
     ("xor", 2, "$1 xor $2"),
     ("log1p", 1, "ln(1.0e0 + $1)"),
