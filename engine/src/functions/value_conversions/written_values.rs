@@ -12,7 +12,10 @@ use crate::functions::with_units;
 pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
     let trimmed = text.trim();
     let normal = match data_type {
-        integer if integer.is_integer() => whole_number(trimmed).unwrap_or_else(|| trimmed.to_owned()),
+        integer if integer.is_integer() => {
+            let plain = of_radix(trimmed).or_else(|| joined_digits(trimmed, 10)).unwrap_or_else(|| trimmed.to_owned());
+            whole_number(&plain).unwrap_or(plain)
+        }
         decimal if decimal.is_decimal() => plain_number(text)?.into_owned(),
         DataType::Timestamp(_, _) if trimmed.eq_ignore_ascii_case("epoch") => "1970-01-01 00:00:00".to_owned(),
         DataType::Timestamp(_, _) => {
@@ -31,10 +34,32 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         // A number by itself counts seconds; Arrow takes it for months.
         DataType::Interval(_) if is_plain_number(trimmed) => format!("{trimmed} seconds"),
         DataType::Interval(_) => with_units(trimmed).unwrap_or_else(|| trimmed.to_owned()),
-        number if number.is_numeric() => trimmed.to_owned(),
+        number if number.is_numeric() => joined_digits(trimmed, 10).unwrap_or_else(|| trimmed.to_owned()),
         _ => return None,
     };
     (normal != text).then_some(normal)
+}
+
+/// Returns a whole number that is written with hexadecimal or binary digits, as DuckDB reads them.
+fn of_radix(text: &str) -> Option<String> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', first, ..] if first.is_ascii_hexdigit() => (text.get(2..)?, 16),
+        [b'0', b'b' | b'B', b'0' | b'1', ..] => (text.get(2..)?, 2),
+        _ => return None,
+    };
+    let joined = joined_digits(digits, radix).unwrap_or_else(|| digits.to_owned());
+    u64::from_str_radix(&joined, radix).ok().map(|number| number.to_string())
+}
+
+/// Returns a number whose digits are set apart by underscores, `1_000`, without these; `None` where there are none, or other ones.
+fn joined_digits(text: &str, radix: u32) -> Option<String> {
+    let parts: Vec<&str> = text.split('_').collect();
+    let is_digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_digit(radix));
+    let is_between = parts.windows(2).all(|pair| match pair {
+        [left, right] => is_digit(left.chars().next_back()) && is_digit(right.chars().next()),
+        _ => false,
+    });
+    (parts.len() > 1 && is_between).then(|| parts.concat())
 }
 
 /// Returns whether a text is digits, perhaps with a sign and a fraction.
