@@ -13,8 +13,8 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
-use super::other_dialects::{call_of_keyword, instead_of, statement_instead, unknown_statement};
-use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, unknown_parameter, with_remedy};
+use super::other_dialects::{call_of_keyword, called_of, instead_of, statement_instead, unknown_statement};
+use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, ungrouped, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{from_wrong_use, instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
 use super::{EngineError, catalog_error_in, full_disk_in, lost_file_in, store_error_in};
@@ -88,7 +88,7 @@ impl EngineError {
         let hint = match (instead_of(function), near) {
             (Some(instead), _) => format!("; write {instead}"),
             (None, Some(near)) => format!("; did you mean `{near}`?"),
-            (None, None) => String::new(),
+            (None, None) => called_of(function).unwrap_or_default(),
         };
         Self::FunctionNotFound { function: function.to_owned(), hint }
     }
@@ -298,6 +298,9 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     if candidates.is_empty() {
         return String::new();
     }
+    if field.name.starts_with('#') {
+        return "; columns have names here, and ORDER BY 1 is by the first that is selected".into();
+    }
     let listed: Vec<&str> = candidates.iter().take(LISTED_COLUMNS).map(|column| column.name.as_str()).collect();
     let more = if candidates.len() > LISTED_COLUMNS { ", ..." } else { "" };
     format!("; the columns are {}{more}", listed.join(", "))
@@ -345,25 +348,8 @@ fn from_plan_message(message: &str) -> EngineError {
             "a series of timestamps ends with one: generate_series(start, TIMESTAMP '...', INTERVAL '1 hour')";
         return EngineError::Plan { message: message.into() };
     }
-    if let Some(value) = ungrouped(message) {
-        let value = plain_words(value);
-        let message = format!(
-            "`{value}` is neither in GROUP BY nor in an aggregate function; add it to GROUP BY, or write \
-             any_value({value})"
-        );
-        return EngineError::Plan { message };
-    }
-    let known = unknown_parameter(message).or_else(|| from_unfit_call(message));
+    let known = ungrouped(message).or_else(|| unknown_parameter(message)).or_else(|| from_unfit_call(message));
     known.unwrap_or_else(|| EngineError::Plan { message: with_remedy(plain_words(&tidy(message))) })
-}
-
-/// Returns the column or expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,
-/// whether there is one or not.
-fn ungrouped(message: &str) -> Option<&str> {
-    let of_select = message.split_once("While expanding wildcard, column \"").map(|(_, rest)| rest);
-    let rest = of_select.or_else(|| message.strip_prefix("HAVING clause references: "))?;
-    let (value, _) = rest.split_once(" must appear in the GROUP BY clause")?;
-    Some(value.strip_suffix('"').unwrap_or(value))
 }
 
 fn from_not_implemented(message: &str) -> EngineError {
@@ -426,7 +412,7 @@ fn from_internal(message: &str) -> EngineError {
 }
 
 /// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
-fn plain_words(message: &str) -> String {
+pub(super) fn plain_words(message: &str) -> String {
     if let Some(words) = own_words(message) {
         return words.to_owned();
     }

@@ -13,11 +13,20 @@ pub(super) fn call_of_keyword(column: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns what to write in place of a call behind a column, `id.sum()`, which the planner takes for a function of a schema.
+pub(super) fn called_of(function: &str) -> Option<String> {
+    const SCHEMAS: [&str; 5] = ["information_schema", "main", "pg_catalog", "public", "system"];
+    let (value, called) = function.rsplit_once('.')?;
+    let is_schema = SCHEMAS.iter().any(|schema| value.eq_ignore_ascii_case(schema));
+    (!is_schema).then(|| format!("; a function of a column is written {called}({value})"))
+}
+
 /// Returns what to write in place of a function that there is not.
 pub(super) fn instead_of(function: &str) -> Option<&'static str> {
     const KNOWN: &[(&[&str], &str)] = &[
         (&["getdate", "sysdate", "sysdatetime", "sysutcdatetime"], "now()"),
         (&["curdate"], "current_date"),
+        (&["if"], "if(condition, value, otherwise), or CASE WHEN condition THEN value END"),
         (&["curtime"], "current_time"),
         (&["time_format"], "strftime(time, '%H:%M')"),
         (&["date_from_parts", "datefromparts", "to_date_parts"], "make_date(year, month, day)"),

@@ -1,7 +1,7 @@
 //! Errors that arrive as their text alone, and are told by its words.
 
 use super::EngineError;
-use super::mapping::tidy;
+use super::mapping::{plain_words, tidy};
 
 /// Returns the error of a parameter of which no value has the name, and of a variable, which there are none of.
 pub(super) fn unknown_parameter(message: &str) -> Option<EngineError> {
@@ -16,6 +16,27 @@ pub(super) fn unknown_parameter(message: &str) -> Option<EngineError> {
     let (_, rest) = message.split_once("variable [\"")?;
     let (name, _) = rest.split_once("\"] has no type information")?;
     let message = format!("there are no variables such as `{name}`; a parameter is written `?`, `$1` or `$name`");
+    Some(EngineError::Plan { message })
+}
+
+/// Returns the error of a column or an expression that DataFusion finds outside of the groups. Its own message speaks of a wildcard,
+/// whether there is one or not.
+pub(super) fn ungrouped(message: &str) -> Option<EngineError> {
+    let of_select = message.split_once("While expanding wildcard, column \"").map(|(_, rest)| rest);
+    let rest = of_select.or_else(|| message.strip_prefix("HAVING clause references: "))?;
+    let (value, _) = rest.split_once(" must appear in the GROUP BY clause")?;
+    let value = value.strip_suffix('"').unwrap_or(value);
+    let message = match value {
+        "Boolean(true)" | "Boolean(false)" | "Boolean(NULL)" => {
+            "HAVING is of groups, and the query has none: write WHERE, or GROUP BY before it".to_owned()
+        }
+        value => {
+            let value = plain_words(value);
+            format!(
+                "`{value}` is neither in GROUP BY nor in an aggregate function; add it to GROUP BY, or write any_value({value})"
+            )
+        }
+    };
     Some(EngineError::Plan { message })
 }
 
@@ -69,6 +90,24 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
              the outer one of its rows",
         );
     }
+    if message.contains("does not support logical expression WindowFunction") {
+        return Some(
+            "a window function is of the rows that WHERE keeps: write QUALIFY row_number() OVER (...) = 1 behind WHERE, or compute \
+             it in a subquery and compare there",
+        );
+    }
+    if message.contains("ate part 'TIMEZONE") {
+        return Some(
+            "a timestamp keeps no zone, it is one in UTC; how far a zone is from it are seconds: \
+             date_diff('second', time AT TIME ZONE 'UTC', time AT TIME ZONE 'Europe/Berlin')",
+        );
+    }
+    if message.contains("rrays_zip expects array arguments, got Boolean") {
+        return Some(
+            "list_zip takes lists, the shorter ones with nulls behind them; to cut all to the shortest write \
+             list_zip(a[1:n], b[1:n]) with n as least(len(a), len(b))",
+        );
+    }
     if message.contains("nnest should be rewritten to LogicalPlan::Unnest") {
         return Some(
             "unnest makes rows, in a select list or in FROM; put it there below: SELECT x FROM (SELECT unnest(list) AS x FROM t) \
@@ -115,6 +154,31 @@ pub(super) fn with_remedy(message: String) -> String {
         let hint = "rows are of one width, and an INSERT names the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)";
         return format!("{message}; {hint}");
     }
+    let compared = ["comparison operation ", "logical boolean operation "];
+    let compared = compared
+        .iter()
+        .find_map(|what| message.split_once("cannot infer common argument type for")?.1.split_once(what));
+    if let Some((_, types)) = compared {
+        let hint = match types {
+            types if types.contains(" AND ") || types.contains(" OR ") => {
+                "a condition is true or false: write value <> 0"
+            }
+            types if types.contains("BOOLEAN") => {
+                "a condition is no number: write value <> 0 for one, or CAST(condition AS INTEGER)"
+            }
+            types if types.contains("TIMESTAMP") => {
+                "write epoch(time) beside seconds, year(time) beside a year, or a text such as '2024-01-31 10:00:00'"
+            }
+            types if types.starts_with("TIME ") || types.ends_with(" TIME") => {
+                "write epoch(time) beside seconds, hour(time) beside an hour, or a text such as '10:00:00'"
+            }
+            _ => "cast one of the two",
+        };
+        return format!("{message}; {hint}");
+    }
+    if message.starts_with("cannot get result type for decimal operation ") {
+        return format!("{message}; cast one of the two to DOUBLE, or to a DECIMAL of fewer digits");
+    }
     if message.starts_with("cannot coerce arithmetic expression ") {
         let hint = match message.contains("VARCHAR") {
             true => "cast the text, such as CAST(value AS DOUBLE), or join texts with ||",
@@ -136,6 +200,12 @@ mod tests {
         assert_eq!(with_remedy(of_filter.into()), said);
         let of_sum = "cannot coerce arithmetic expression VARCHAR + BIGINT to valid types";
         assert!(with_remedy(of_sum.into()).ends_with("CAST(value AS DOUBLE), or join texts with ||"));
+        let of_number = "cannot infer common argument type for comparison operation BOOLEAN = BIGINT";
+        assert!(with_remedy(of_number.into()).ends_with("or CAST(condition AS INTEGER)"));
+        let of_time = "cannot infer common argument type for comparison operation TIMESTAMP > BIGINT";
+        assert!(with_remedy(of_time.into()).contains("; write epoch(time) beside seconds, year(time)"));
+        let of_values = "cannot infer common argument type for logical boolean operation BIGINT AND BIGINT";
+        assert!(with_remedy(of_values.into()).ends_with("write value <> 0"));
         assert_eq!(with_remedy("something else".into()), "something else");
         let of_encoding = "Encoding must be a scalar; array specified encoding is not yet supported";
         assert!(own_words(of_encoding).is_some_and(|words| words.starts_with("the encoding is written out")));
