@@ -167,7 +167,6 @@ fn common(left: Value, right: Value) -> Value {
                         "BIGINT"
                     }
                 }
-                (left, right) if [left, right].contains(&"VARCHAR") => "VARCHAR",
                 _ => "JSON",
             })
         }
@@ -472,6 +471,8 @@ mod tests {
         assert_eq!(of(r#"{"a": 1, "b": {"c": true}}"#), r#"{"a":"UBIGINT","b":{"c":"BOOLEAN"}}"#);
         assert_eq!(of(r#"["a", null]"#), r#"["VARCHAR"]"#);
         assert_eq!(of("[1, 2.5]"), r#"["DOUBLE"]"#);
+        assert_eq!(of(r#"[1, "a"]"#), r#"["JSON"]"#);
+        assert_eq!(of(r#"[{"a": 1}, {"a": "x"}]"#), r#"[{"a":"JSON"}]"#);
         assert_eq!(of("[1, -2]"), r#"["BIGINT"]"#);
         assert_eq!(of(r#"[{"a": 1}, {"b": "x"}]"#), r#"[{"a":"UBIGINT","b":"VARCHAR"}]"#);
         let mut value = parsed(r#"{"a": {"b": 1, "c": 2}}"#).unwrap();
