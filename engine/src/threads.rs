@@ -233,6 +233,7 @@ fn can_start(count: usize) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use super::*;
 
