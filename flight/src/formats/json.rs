@@ -8,13 +8,14 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray, OffsetSizeTrait,
-    PrimitiveArray, RecordBatch, timezone::Tz,
+    Array, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray, MapArray,
+    OffsetSizeTrait, PrimitiveArray, RecordBatch, timezone::Tz,
 };
 use arrow::datatypes::{
-    ArrowTimestampType, DataType, Date32Type, Date64Type, FieldRef, Float16Type, Float32Type, Float64Type, Int64Type,
-    SchemaRef, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
+    ArrowNativeType, ArrowTimestampType, DataType, Date32Type, Date64Type, FieldRef, Float16Type, Float32Type,
+    Float64Type, Int64Type, SchemaRef, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt64Type,
 };
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -142,9 +143,9 @@ struct ValueEncoders;
 impl EncoderFactory for ValueEncoders {
     fn make_default_encoder<'a>(
         &self,
-        _field: &'a FieldRef,
+        field: &'a FieldRef,
         array: &'a dyn Array,
-        _options: &'a EncoderOptions,
+        options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
             DataType::Int64 => Box::new(Int64Encoder(array.as_primitive())),
@@ -166,9 +167,9 @@ impl EncoderFactory for ValueEncoders {
             DataType::Time32(_) => CalendarEncoder::<Time32MillisecondType>::boxed(array)?,
             DataType::Time64(TimeUnit::Microsecond) => CalendarEncoder::<Time64MicrosecondType>::boxed(array)?,
             DataType::Time64(_) => CalendarEncoder::<Time64NanosecondType>::boxed(array)?,
-            // JSON keys are strings, and JSON has no unions: these are written in their display form.
+            // JSON has no unions: these are written in their display form.
             DataType::Union(..) => Box::new(TextEncoder::new(array)?),
-            DataType::Map(entries, _) if !has_text_keys(entries) => Box::new(TextEncoder::new(array)?),
+            DataType::Map(entries, _) if !has_text_keys(entries) => MapEncoder::boxed(field, array.as_map(), options)?,
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
@@ -297,6 +298,44 @@ pub(crate) fn beyond_calendar(ticks: i64, last: i64) -> String {
         ticks if ticks == last => "infinity".to_owned(),
         ticks if ticks == -last => "-infinity".to_owned(),
         ticks => ticks.to_string(),
+    }
+}
+
+/// Writes maps whose keys are no text: JSON's keys are, so each is its display form.
+struct MapEncoder<'a> {
+    map: &'a MapArray,
+    keys: ArrayFormatter<'a>,
+    values: NullableEncoder<'a>,
+}
+
+impl<'a> MapEncoder<'a> {
+    fn boxed(
+        field: &'a FieldRef,
+        map: &'a MapArray,
+        options: &'a EncoderOptions,
+    ) -> Result<Box<dyn Encoder + 'a>, ArrowError> {
+        let TextEncoder(keys) = TextEncoder::new(map.keys())?;
+        let values = make_encoder(field, map.values(), options)?;
+        Ok(Box::new(Self { map, keys, values }))
+    }
+}
+
+impl Encoder for MapEncoder<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let offsets = self.map.value_offsets();
+        let bounds = offsets.get(row).zip(offsets.get(row + 1));
+        let (start, end) = bounds.map_or((0, 0), |(start, end)| (start.as_usize(), end.as_usize()));
+        out.push(b'{');
+        for entry in start..end {
+            if entry > start {
+                out.push(b',');
+            }
+            // Writing to a vector cannot fail.
+            let _ = serde_json::to_writer(&mut *out, &self.keys.value(entry).to_string());
+            out.push(b':');
+            encode(&mut self.values, entry, out);
+        }
+        out.push(b'}');
     }
 }
 

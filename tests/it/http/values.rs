@@ -35,6 +35,9 @@ async fn every_type_has_one_json_form() {
         ("[1, 2, NULL]", json!([1, 2, null])),
         ("[9007199254740993]", json!(["9007199254740993"])),
         ("named_struct('a', 1, 'b', NULL)", json!({ "a": 1, "b": null })),
+        ("MAP {'k': 1.10}", json!({ "k": "1.10" })),
+        ("MAP {1: 'a, 2: b', 2: NULL, 3: ''}", json!({ "1": "a, 2: b", "2": null, "3": "" })),
+        ("MAP {DATE '2024-02-03': [9007199254740993]}", json!({ "2024-02-03": ["9007199254740993"] })),
         ("CAST(NULL AS BIGINT)", Value::Null),
         ("NULL", Value::Null),
     ];
