@@ -515,6 +515,15 @@ assert.equal(await page.locator(".answer-text p", { hasText: "dep_delay and arr_
 assert.equal(await page.locator(".answer-text hr").count(), 1);
 assert.equal(await page.locator(".answer-text blockquote").innerText(), "A note.");
 assert.match(await page.locator(".answer-text td.is-number").innerText(), /^7/);
+assert.equal(await page.locator(".answer-text pre.code").innerText(), "SELECT carrier\n  FROM flights");
+assert.equal(await page.locator(".answer-text td", { hasText: /^\s*a \| b\s*$/ }).count(), 1, "a bar with a backslash ends no cell");
+await page.getByRole("button", { name: "New question" }).click();
+// An answer begins where it does, also where its number was said before the call.
+await page.getByRole("textbox", { name: "Question" }).fill("Are there few airlines?");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="done"]').waitFor();
+assert.equal(await page.locator(".answer .answer-text").textContent(), "21 airlines.");
+await page.getByRole("button", { name: "New question" }).click();
 // What KQL's `render` says is drawn.
 await page.getByRole("textbox", { name: "Question" }).fill("Show the share of each in a pie");
 await page.keyboard.press("Enter");

@@ -188,7 +188,8 @@ async fn seed(server: &TestServer) {
 
 /// The Markdown that models write.
 const MARKDOWN: &str = "It is *only* dep_delay and arr_delay.\n\n1. First\n2. Second\n   - inside\n   - inside too\n\n---\n\n\
-                        > A note.\n\n| Carrier | Flights |\n|---|---:|\n| UA | 7 |\n";
+                        > A note.\n\n| Carrier | Flights |\n|---|---:|\n| UA | 7 |\n\n\
+                        - So:\n\n  ```sql\n  SELECT carrier\n    FROM flights\n  ```\n\n| Sign |\n|---|\n| a \\| b |\n";
 
 /// A model that looks at the catalog, counts, and names a number that no row proves; and one that writes.
 fn script() -> Value {
@@ -202,6 +203,10 @@ fn script() -> Value {
                 run_sql(count),
             ] },
             { "events": [{ "text": "**UA** had 2000 flights, and 31337 were late." }] },
+        ] },
+        { "when": "few airlines", "turns": [
+            { "events": [{ "text": "There may be 20." }, run_sql("SELECT count(*) AS n FROM airlines")] },
+            { "events": [{ "text": "2 airlines." }] },
         ] },
         { "when": "markdown", "turns": [{ "events": [{ "text": MARKDOWN }] }] },
         { "when": "in a pie", "turns": [

@@ -60,11 +60,14 @@ function blocks(marked: Marked, lines: Line[]): ComponentChildren[] {
     const add = (draw: () => ComponentChildren) => shown.push(piece(marked, "block", lines.slice(from, at), draw));
     if (line.text.trim() === "") {
       at++;
-    } else if (line.text.startsWith("```")) {
+    } else if (FENCE.test(line.text)) {
+      const fence = FENCE.exec(line.text)![1]!;
       at++;
-      const inside = take((next) => !next.text.startsWith("```"));
+      const inside = take((next) => !next.text.trimStart().startsWith(fence));
       at++;
-      add(() => <pre class="code">{inside.map((next) => next.text).join("\n")}</pre>);
+      // Code of an item of a list stands as far in as the item's text.
+      const indent = new RegExp(`^\\s{0,${indentOf(line)}}`);
+      add(() => <pre class="code">{inside.map((next) => next.text.replace(indent, "")).join("\n")}</pre>);
     } else if (isTableLine(line)) {
       shown.push(tableOf(marked, take(isTableLine)));
     } else if (RULE.test(line.text)) {
@@ -91,10 +94,11 @@ function blocks(marked: Marked, lines: Line[]): ComponentChildren[] {
 const LIST = /^\s*([-*+•]|\d+[.)])\s+/;
 const RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^\s*>\s?/;
+const FENCE = /^\s*(```|~~~)[^`]*$/;
 
 /** Whether a line ends the paragraph before it. */
 function isOther(line: Line): boolean {
-  return [LIST, RULE, QUOTE, /^```/].some((kind) => kind.test(line.text)) || isTableLine(line);
+  return [LIST, RULE, QUOTE, FENCE].some((kind) => kind.test(line.text)) || isTableLine(line);
 }
 
 /** Items of a list; those that stand further in are a list of the item above them. */
@@ -132,7 +136,7 @@ function tableOf(marked: Marked, lines: Line[]): ComponentChildren {
   const classOf = (column: number) => (/^\s*-+:\s*$/.test(columns[column] ?? "") ? "is-number" : "");
   const cellsOf = (line: Line) => {
     const bars: number[] = [];
-    for (let at = line.from; at < line.to; at++) if (marked.chars[at] === "|") bars.push(at);
+    for (let at = line.from; at < line.to; at++) if (marked.chars[at] === "|" && marked.chars[at - 1] !== "\\") bars.push(at);
     return bars.slice(1).map((bar, at) => inline(marked, bars[at]! + 1, bar));
   };
   const [head, ...body] = lines.filter((line) => !RULER.test(line.text));
@@ -171,11 +175,17 @@ function inline(marked: Marked, from: number, to: number, isCode = false): Compo
       shown.push(delimiter === "`" ? <code>{inside}</code> : delimiter.length === 2 ? <strong>{inside}</strong> : <em>{inside}</em>);
       at = close + delimiter.length;
     } else {
+      if (isEscape(marked.chars, at, to, isCode)) at++;
       plain += marked.chars[at++];
     }
   }
   flush();
   return shown;
+}
+
+/** Whether a backslash only says that the sign behind it is meant as it is; in code that is so of the bars of tables. */
+function isEscape(chars: string[], at: number, to: number, isCode: boolean): boolean {
+  return chars[at] === "\\" && at + 1 < to && (isCode ? /[|]/ : /[|*_`]/).test(chars[at + 1]!);
 }
 
 /** What begins code, bold or slanted text at a place: a star or a line before a letter and after none. */
@@ -190,6 +200,7 @@ function delimiterAt(chars: string[], at: number, from: number): string | null {
 function closing(chars: string[], from: number, to: number, delimiter: string): number {
   const isSlanted = delimiter === "*" || delimiter === "_";
   for (let at = from; at + delimiter.length <= to; at++) {
+    if (delimiter !== "`" && chars[at - 1] === "\\") continue;
     if (chars[at] !== delimiter[0] || (delimiter.length === 2 && chars[at + 1] !== delimiter[1])) continue;
     if (!isSlanted) return at;
     // `snake_case` and `2 * 3 * 4` are not slanted, and what is bold inside ends later.

@@ -163,12 +163,13 @@ function answerOf(data: Record<string, unknown>, steps: Step[]): AskRun["answer"
 function beginOfAnswer(chars: string[], proof: Proof[], steps: Step[]): number | null {
   const fits = (begin: number) =>
     proof.every((one) => chars.slice(begin + one.start, begin + one.end).join("") === one.text);
-  if (proof.length === 0) {
-    const last = steps.at(-1);
-    const streamed = last?.kind === "text" ? [...last.text.trim()].length : 0;
-    const begin = chars.length - streamed;
-    return streamed > 0 && chars.slice(begin).join("") === (last as { text: string }).text.trim() ? begin : 0;
-  }
+  const last = steps.at(-1);
+  const streamed = last?.kind === "text" ? [...last.text.trim()].length : 0;
+  const end = chars.length - streamed;
+  const isSuffix = streamed > 0 && chars.slice(end).join("") === (last as { text: string }).text.trim();
+  if (proof.length === 0) return isSuffix ? end : 0;
+  // What was said before the calls may have the same numbers at the same distances.
+  if (isSuffix && fits(end)) return end;
   for (let begin = 0; begin < chars.length; begin++) if (fits(begin)) return begin;
   return null;
 }
