@@ -16,7 +16,7 @@ WEATHER = {
     "type": "function",
     "name": "get_weather",
     "description": "The weather of a place",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
 }
 
 

@@ -298,7 +298,9 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
     };
     let plain = best(dialect.syntax.comment, dialect.syntax.comment_anywhere);
     // Where fields may be missing, a line of a comment fits any table.
-    let is_explained = plain.is_perfect() && !(dialect.null_padding && text.starts_with(b"#"));
+    let is_padded = dialect.null_padding && text.starts_with(b"#");
+    let is_explained =
+        plain.is_perfect() && (!is_padded || has_width(&plain.syntax, text, sample.is_whole, plain.width));
     if dialect.is_given("comment") || is_explained || !has_comment_lines(text) {
         return plain;
     }
