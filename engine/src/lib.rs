@@ -103,7 +103,7 @@ pub use session::{
     PolicyExplanation, Session, StatementDescription, parquet_lacks,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
-pub use sql::{SessionVariables, qualify_tables};
+pub use sql::{SessionVariables, aggregates_rows, qualify_tables};
 pub use stores::{FileCacheState, LakeUrl, UrlRoot};
 pub use stream::{QueryStats, QueryStream, ResultTypes};
 pub use table_statistics::{ColumnStatistics, HistogramBucket, TableStatistics, ValueFrequency};

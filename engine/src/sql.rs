@@ -143,6 +143,7 @@ mod windowed_extremes;
 mod with_weight;
 pub(crate) mod write_statement;
 
+pub use function_forms::aggregates_rows;
 pub(crate) use policy_columns::with_renamed_columns;
 pub use qualify::qualify_tables;
 pub(crate) use relations::MAX_PIVOT_COLUMNS;

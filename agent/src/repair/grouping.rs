@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 
+use querent_engine::aggregates_rows;
 use sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderByKind, Query, Select,
     SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
@@ -17,32 +18,8 @@ use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
 use crate::sql_text::visit_own_exprs;
 
-const AGGREGATES: [&str; 24] = [
-    "arg_max_null",
-    "arg_min_null",
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "mean",
-    "median",
-    "stddev",
-    "variance",
-    "string_agg",
-    "array_agg",
-    "any_value",
-    "max_by",
-    "min_by",
-    "first_value",
-    "last_value",
-    "bool_and",
-    "bool_or",
-    "total",
-    "group_concat",
-    "count_if",
-    "approx_distinct",
-];
+/// Aggregates of other systems, which stand here until they are turned into ours.
+const FOREIGN_AGGREGATES: [&str; 5] = ["total", "group_concat", "json_group_array", "wm_concat", "xmlagg"];
 
 /// Makes aggregates of the columns that are neither grouped by nor aggregated.
 pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &str, repairs: &mut Vec<Repair>) {
@@ -261,7 +238,7 @@ pub(super) fn aggregate(expr: &Expr) -> Option<&Function> {
     match expr {
         Expr::Function(function) if function.over.is_none() => {
             let name = function.name.to_string().to_lowercase();
-            AGGREGATES.contains(&name.as_str()).then_some(function)
+            (aggregates_rows(&name) || FOREIGN_AGGREGATES.contains(&name.as_str())).then_some(function)
         }
         _ => None,
     }

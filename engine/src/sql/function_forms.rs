@@ -32,6 +32,12 @@ const MAX_REPEATED_NODES: usize = 2_000;
 /// The most nodes that an argument makes which is repeated for each item of a list.
 const MAX_LISTED_NODES: usize = 20_000;
 
+/// Returns whether the function of a name computes one value of many rows: DataFusion's, ours, or one that is written in others.
+pub fn aggregates_rows(name: &str) -> bool {
+    let name = name.to_lowercase();
+    is_aggregate(&name) || is_aggregate_form(&name)
+}
+
 /// A function, written out: `$1`, `$2`, ... are its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
