@@ -303,8 +303,14 @@ async fn a_call_with_broken_arguments_is_made_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_does_not_fit_its_schema_is_sent_back_once() {
     let server = serve().await;
-    let city = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let mut city = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    let open = json!([{ "type": "function", "name": "get_weather", "parameters": city }]);
+    city["additionalProperties"] = json!(false);
     let tools = json!([{ "type": "function", "name": "get_weather", "parameters": city }]);
+    // A schema that is open is the client's to judge at once.
+    let body = json!({ "input": "a wrong kind", "tools": open });
+    let response = server.post("/v1/responses", &body, Some("ann-tok")).await.json();
+    assert_eq!(response["output"][0]["arguments"], r#"{"city":7}"#, "{response}");
     for (question, arguments) in [("a wrong kind", r#"{"city":"Paris"}"#), ("always wrong", r#"{"city":7}"#)] {
         let body = json!({ "input": question, "tools": tools });
         let response = server.post("/v1/responses", &body, Some("ann-tok")).await.json();

@@ -205,9 +205,13 @@ impl Turns<'_> {
     }
 
     /// Returns what of a client's call does not fit the schema of its arguments, the first time in a run: what the
-    /// model sends then is the client's to judge.
+    /// model sends then is the client's to judge. A schema that leaves members open, which no `strict` tool's does,
+    /// holds nothing.
     fn misfit(&mut self, call: &ModelToolCall) -> Option<String> {
         let tool = self.task.request.client_tools.iter().find(|tool| tool.name == call.name)?;
+        if tool.parameters["additionalProperties"] != Value::Bool(false) {
+            return None;
+        }
         let schema = AnswerSchema { name: tool.name.clone(), schema: tool.parameters.clone() };
         let problem = StructuredAnswer::new(&schema).ok()?.check(&call.arguments.to_string()).err()?;
         self.budget.take_correction().then(|| format!("the arguments do not fit their schema: {problem}"))
