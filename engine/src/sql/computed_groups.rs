@@ -49,12 +49,17 @@ fn with_columns_below(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> 
     let aggregates = aggregate.aggr_expr.into_iter().map(as_columns).collect::<Result<_>>()?;
     let grouped = Aggregate::try_new(Arc::new(below), groups, aggregates)?;
     let grouped_columns = grouped.schema.columns();
+    // What `grouping` is computed of goes no further than to it.
+    let is_open = |expr: &Expr| matches!(expr, Expr::AggregateFunction(call) if call.func.name() == "grouping");
+    let calls_grouping = grouped.aggr_expr.iter().any(|expr| expr.exists(|part| Ok(is_open(part))).unwrap_or(true));
     let plan = LogicalPlan::Aggregate(grouped);
     if grouped_columns == results {
         return Ok(Transformed::yes(plan));
     }
     // What is above finds groups and aggregates by the names that they had.
-    let renamed = grouped_columns.into_iter().zip(results).map(|(column, result)| match column == result {
+    let kept = grouped_columns.into_iter().zip(results);
+    let kept = kept.filter(|(column, _)| !calls_grouping || column.name != Aggregate::INTERNAL_GROUPING_ID);
+    let renamed = kept.map(|(column, result)| match column == result {
         true => Expr::Column(column),
         false => Expr::Column(column).alias_qualified(result.relation, result.name),
     });
