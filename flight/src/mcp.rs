@@ -390,16 +390,16 @@ impl ServerHandler for McpServer {
 
 /// Returns what is wrong with params that the protocol library could not read.
 fn params_fault(method: &str, params: Option<Value>) -> Option<String> {
-    fn of<T: DeserializeOwned>(params: Value) -> Option<String> {
+    fn fault_of<T: DeserializeOwned>(params: Value) -> Option<String> {
         serde_json::from_value::<T>(params).err().map(|error| cut(&error.to_string()))
     }
     let params = params.unwrap_or_else(|| json!({}));
     match method {
-        "initialize" => of::<InitializeRequestParams>(params),
-        "tools/call" => of::<CallToolRequestParams>(params),
-        "prompts/get" => of::<GetPromptRequestParams>(params),
-        "resources/read" => of::<ReadResourceRequestParams>(params),
-        "completion/complete" => of::<CompleteRequestParams>(params),
+        "initialize" => fault_of::<InitializeRequestParams>(params),
+        "tools/call" => fault_of::<CallToolRequestParams>(params),
+        "prompts/get" => fault_of::<GetPromptRequestParams>(params),
+        "resources/read" => fault_of::<ReadResourceRequestParams>(params),
+        "completion/complete" => fault_of::<CompleteRequestParams>(params),
         SET_LEVEL => Some("the levels are debug, info, notice, warning, error, critical, alert, emergency".to_owned()),
         _ => None,
     }

@@ -27,7 +27,7 @@ const OF_GAMES: [(&str, &[&str]); 5] = [
 
 /// How the first of two columns compares with the second.
 #[derive(Clone, Copy)]
-enum Comparison {
+enum ColumnOrder {
     More,
     Less,
     /// So many times as much.
@@ -35,9 +35,9 @@ enum Comparison {
 }
 
 /// The words that compare, which end right before the second.
-const PHRASES: [(Comparison, &[&str]); 4] = [
+const PHRASES: [(ColumnOrder, &[&str]); 4] = [
     (
-        Comparison::More,
+        ColumnOrder::More,
         &[
             "exceeded",
             "exceeds",
@@ -54,14 +54,14 @@ const PHRASES: [(Comparison, &[&str]); 4] = [
         ],
     ),
     (
-        Comparison::Less,
+        ColumnOrder::Less,
         &["below", "less than", "fewer than", "lower than", "smaller than", "fell short of", "falls short of"],
     ),
-    (Comparison::Times(2.0), &["twice as many as", "twice as much as"]),
-    (Comparison::Times(0.5), &["half as many as", "half as much as"]),
+    (ColumnOrder::Times(2.0), &["twice as many as", "twice as much as"]),
+    (ColumnOrder::Times(0.5), &["half as many as", "half as much as"]),
 ];
 
-impl Comparison {
+impl ColumnOrder {
     fn holds(self, left: f64, right: f64) -> bool {
         /// How far a factor in words may differ, of itself.
         const TOLERANCE: f64 = 0.1;
@@ -102,7 +102,7 @@ pub(super) fn wrongly_compared_columns(result: &ProofRows, sentence: &str) -> Ve
 }
 
 /// Returns where the first of two compared columns stands in a clause, both, and how they are compared.
-fn comparison_in(result: &ProofRows, clause: &str) -> Option<(usize, usize, (usize, usize), Comparison)> {
+fn comparison_in(result: &ProofRows, clause: &str) -> Option<(usize, usize, (usize, usize), ColumnOrder)> {
     let words = clause.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let called: Vec<(usize, usize, usize)> = words
         .filter_map(|word| {
@@ -118,7 +118,7 @@ fn comparison_in(result: &ProofRows, clause: &str) -> Option<(usize, usize, (usi
 }
 
 /// Returns how the words between two columns compare them.
-fn compared_by(between: &str) -> Option<Comparison> {
+fn compared_by(between: &str) -> Option<ColumnOrder> {
     const FILLS: [&str; 10] = ["they", "it", "he", "she", "we", "the", "its", "their", "his", "her"];
     const ROUNDED: [&str; 9] = ["more", "less", "than", "least", "about", "over", "roughly", "around", "some"];
     if between.contains([',', ';', '.', '(', ':', '|']) {
@@ -137,7 +137,8 @@ fn compared_by(between: &str) -> Option<Comparison> {
         };
         let before = phrases.iter().find_map(ends)?;
         let before: Vec<&str> = before.split_whitespace().collect();
-        let is_rounded = matches!(comparison, Comparison::Times(_)) && before.iter().any(|word| ROUNDED.contains(word));
+        let is_rounded =
+            matches!(comparison, ColumnOrder::Times(_)) && before.iter().any(|word| ROUNDED.contains(word));
         (before.len() <= MOST_BEFORE && !is_rounded).then_some(*comparison)
     })
 }

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::Session;
-use super::csv_rows::CsvRows;
+use super::csv_rows::CsvTexts;
 use super::parquet_rows::{ParquetRows, parquet_lacks};
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -263,7 +263,7 @@ fn write_rows(
 
 /// A writer of one of the formats.
 enum RowsWriter<W: Write + Send> {
-    Csv(CsvRows<W>),
+    Csv(CsvTexts<W>),
     Lines(LineDelimitedWriter<W>),
     Array(ArrayWriter<W>),
     Parquet(Box<ParquetRows<W>>),
@@ -275,7 +275,7 @@ impl<W: Write + Send> RowsWriter<W> {
         let json = || JsonBuilder::new().with_explicit_nulls(true);
         Ok(match target.format {
             CopyFormat::Csv => {
-                let mut writer = CsvRows::new(file, target.delimiter, &target.null);
+                let mut writer = CsvTexts::new(file, target.delimiter, &target.null);
                 if target.has_header {
                     writer.write_header(schema)?;
                 }

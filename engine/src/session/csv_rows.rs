@@ -10,13 +10,13 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 /// A CSV file that rows of a query are written to.
-pub(super) struct CsvRows<W: Write> {
+pub(super) struct CsvTexts<W: Write> {
     file: W,
     delimiter: u8,
     null: String,
 }
 
-impl<W: Write> CsvRows<W> {
+impl<W: Write> CsvTexts<W> {
     pub(super) fn new(file: W, delimiter: u8, null: &str) -> Self {
         Self { file, delimiter, null: null.to_owned() }
     }
@@ -98,7 +98,7 @@ mod tests {
         ];
         let batch =
             RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
-        let mut file = CsvRows::new(Vec::new(), b',', null);
+        let mut file = CsvTexts::new(Vec::new(), b',', null);
         file.write_header(&batch.schema()).unwrap();
         file.write(&batch).unwrap();
         String::from_utf8(file.into_inner()).unwrap()

@@ -20,12 +20,12 @@ static CHANGES: Mutex<()> = Mutex::const_new(());
 
 /// The sessions that share a key.
 #[derive(Clone, Copy)]
-enum SharedState {
+enum SharedKeys {
     OfApp,
     OfUser,
 }
 
-impl SharedState {
+impl SharedKeys {
     const ALL: [Self; 2] = [Self::OfApp, Self::OfUser];
 
     /// Returns how the keys begin.
@@ -90,7 +90,7 @@ pub(super) async fn shared_state(
     session: &ConversationRecord,
 ) -> Result<Map<String, Value>, OpenAiError> {
     let mut all = Map::new();
-    for shared in SharedState::ALL {
+    for shared in SharedKeys::ALL {
         let Some(record) = shared.find(state, principal, session).await? else { continue };
         if record.updated_at < Utc::now() - USED_EACH {
             let used = ConversationChange::default();
@@ -103,7 +103,7 @@ pub(super) async fn shared_state(
 
 /// Whether sessions share a key of their state.
 pub(super) fn is_shared(key: &str) -> bool {
-    SharedState::ALL.iter().any(|shared| key.starts_with(shared.prefix()))
+    SharedKeys::ALL.iter().any(|shared| key.starts_with(shared.prefix()))
 }
 
 /// Keeps the keys of `delta` that sessions share. Returns the others.
@@ -114,7 +114,7 @@ pub(super) async fn keep_shared(
     delta: Map<String, Value>,
 ) -> Result<Map<String, Value>, OpenAiError> {
     let mut rest = delta;
-    for shared in SharedState::ALL {
+    for shared in SharedKeys::ALL {
         let (part, mut others): (Map<_, _>, Map<_, _>) =
             rest.into_iter().partition(|(key, _)| key.starts_with(shared.prefix()));
         if !part.is_empty() {
