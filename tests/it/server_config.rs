@@ -207,6 +207,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "auth.oidc.issuer" | "auth.oidc.jwks_url" => "https://id.example.org",
                 "auth.oidc.default_role" => "none",
                 "catalog.url" => "postgres://db.example/lake",
+                "http.cors_allowed_origins" => "https://example.com",
                 "query.max_scan_rows" | "query.max_scan_bytes" => "read=7",
                 _ => "7",
             };

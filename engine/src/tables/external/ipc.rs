@@ -151,8 +151,7 @@ fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Re
 }
 
 /// What is wrong with a file of which [`has_wide_integers`] holds.
-pub(super) const WIDE_INTEGERS: &str =
-    "holds integers of 128 bits, which Arrow has no type for; in Polars cast them to Decimal or Int64";
+pub(super) const WIDE_INTEGERS: &str = "holds integers of 128 bits, which Arrow has no type for; in Polars cast them to Decimal or to whole numbers of 64 bits";
 
 /// Returns whether reading a schema panicked at integers of 128 bits (arrow-ipc 58, `convert.rs`).
 pub(super) fn has_wide_integers(panic: &(dyn Any + Send)) -> bool {
