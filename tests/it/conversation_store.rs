@@ -326,9 +326,10 @@ async fn files_are_their_owners_and_listed_without_content() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     for second in 0..3 {
-        catalog.files().insert(&file("ann", second), vec![7; second as usize]).await.unwrap();
+        assert!(catalog.files().insert_within(&file("ann", second), vec![7; second as usize], u64::MAX).await.unwrap());
     }
-    assert_eq!(catalog.files().insert(&file("ben", 1), Vec::new()).await.unwrap_err().code(), "item_exists");
+    let again = catalog.files().insert_within(&file("ben", 1), Vec::new(), u64::MAX).await;
+    assert_eq!(again.unwrap_err().code(), "item_exists");
     assert_eq!(catalog.files().get(&ann(), "file-2").await.unwrap(), file("ann", 2));
     assert_eq!(catalog.files().content(&admin(), "file-2").await.unwrap(), [7, 7]);
     assert_eq!(catalog.files().get(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
@@ -360,7 +361,7 @@ async fn what_is_old_is_forgotten_and_what_runs_stays() {
     let running = begun(&catalog, "running").await;
     catalog.conversations().open(&ann(), &conversation("ann", "new", 500)).await.unwrap();
     for second in [0, 500] {
-        catalog.files().insert(&file("ann", second), vec![1]).await.unwrap();
+        assert!(catalog.files().insert_within(&file("ann", second), vec![1], u64::MAX).await.unwrap());
     }
 
     let turn = catalog.leases().take(LeasedWork::Retention, std::time::Duration::ZERO).await.unwrap();

@@ -40,14 +40,8 @@ pub struct CatalogFiles<'a> {
 }
 
 impl CatalogFiles<'_> {
-    /// Stores a file. Durable when it returns. Errors: `item_exists`.
-    pub async fn insert(self, file: &FileRecord, content: Vec<u8>) -> Result<()> {
-        let file = file.clone();
-        self.store.write_rows(move |connection| insert(connection, &file, &content)).await
-    }
-
-    /// Stores a file, unless those of its owner would then take more than `most` bytes, each 1 KiB beside its content. Returns
-    /// whether it did. Durable when it returns. Errors: `item_exists`.
+    /// Stores a file, unless those of its owner would then take more than `most` bytes, each 1 KiB beside its content and its
+    /// names. Returns whether it did. Durable when it returns. Errors: `item_exists`.
     pub async fn insert_within(self, file: &FileRecord, content: Vec<u8>, most: u64) -> Result<bool> {
         let file = file.clone();
         self.store
@@ -127,7 +121,8 @@ fn insert(connection: &StoreConnection, file: &FileRecord, content: &[u8]) -> Re
 /// Returns how many bytes the files of a subject take.
 fn taken(connection: &StoreConnection, subject: &str) -> Result<u64> {
     let sum = format!(
-        "SELECT CAST(COALESCE(SUM(bytes + LENGTH(filename) + LENGTH(media_type) + {RECORD_BYTES}), 0) AS BIGINT)
+        "SELECT CAST(COALESCE(SUM(bytes + OCTET_LENGTH(filename) + OCTET_LENGTH(media_type) + {RECORD_BYTES}), 0)
+         AS BIGINT)
          FROM querent_file WHERE subject = ?"
     );
     Ok(connection.prepare_cached(&sum)?.query_row([subject], |row| read_count(row, 0))?)
