@@ -17,18 +17,21 @@ use super::joins::expression;
 use super::parse::DialectHabits;
 use super::weekdays::{counts_days_from_one, weekday_here};
 use super::{Repair, RepairKind};
+use crate::sql_text::number_text;
 
 /// Rewrites what other systems write in another way.
 pub(super) fn repair(statement: &mut Statement, habits: DialectHabits, repairs: &mut Vec<Repair>) {
     let divides_as_decimals = habits.divides_as_decimals || calls_of_mysql(statement);
     let counts_days_from_one = divides_as_decimals || counts_days_from_one(statement);
-    let habits = DialectHabits { divides_as_decimals, counts_days_from_one, ..habits };
-    let mut writer = DialectWriter { habits, repairs };
+    let habits = DialectHabits { divides_as_decimals, ..habits };
+    let mut writer = DialectWriter { habits, counts_days_from_one, repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut writer);
 }
 
 struct DialectWriter<'a> {
     habits: DialectHabits,
+    /// Sunday is the first day of the week, by its number.
+    counts_days_from_one: bool,
     repairs: &'a mut Vec<Repair>,
 }
 
@@ -206,8 +209,7 @@ impl DialectWriter<'_> {
 
     /// Returns the number of a day of the week where the other system has another.
     fn weekday(&self, function: &Function) -> Option<String> {
-        let here = || weekday_here(function, self.habits.divides_as_decimals);
-        if self.habits.counts_days_from_one { here() } else { None }
+        if self.counts_days_from_one { weekday_here(function, self.habits.divides_as_decimals) } else { None }
     }
 
     /// Returns what stands here for an expression of another system, and why.
@@ -219,10 +221,10 @@ impl DialectWriter<'_> {
                 with(expression(&joined_texts(function)?)?, "CONCAT of a null is null there")
             }
             // From 1 for Sunday, as MySQL counts, and from 0 for Monday.
-            Expr::Function(function) if self.weekday(function).is_some() => {
-                with(expression(&self.weekday(function)?)?, "days of the week have other numbers there")
-            }
-            Expr::Function(function) => function_here(function),
+            Expr::Function(function) => match self.weekday(function) {
+                Some(day) => with(expression(&day)?, "days of the week have other numbers there"),
+                None => function_here(function),
+            },
             // SQLite's cuts where others round: a difference of days is counted whole.
             Expr::Cast { expr: inner, data_type, .. }
                 if is_whole_type(data_type) && inner.to_string().contains(JULIAN_DAY) && !is_cut(inner) =>
@@ -277,9 +279,9 @@ impl DialectWriter<'_> {
                 with(expression(&text)?, "a year with its month is a number there")
             }
             Expr::Extract { field, expr: time, .. } if field.to_string() == "DAYOFWEEK" => {
-                let first = if self.habits.counts_days_from_one { " + 1" } else { "" };
+                let first = if self.counts_days_from_one { " + 1" } else { "" };
                 let text = format!("(CAST(date_part('dow', {time}) AS BIGINT){first})");
-                let why = match self.habits.counts_days_from_one {
+                let why = match self.counts_days_from_one {
                     true => "the day of the week has another name here",
                     false => "the day of the week has another name here, and is 0 on Sundays",
                 };
@@ -358,18 +360,17 @@ fn is_now(name: &Ident) -> bool {
 
 /// Whether an expression is the present time.
 fn is_present(expr: &Expr) -> bool {
-    ["now()", "current_timestamp", "localtimestamp"].iter().any(|name| expr.to_string().eq_ignore_ascii_case(name))
+    // Nothing longer is written out.
+    if !matches!(expr, Expr::Function(_) | Expr::Identifier(_)) {
+        return false;
+    }
+    let text = expr.to_string();
+    ["now()", "current_timestamp", "localtimestamp"].iter().any(|name| text.eq_ignore_ascii_case(name))
 }
 
 /// Returns the interval that a number of days is, whole or as `1 / 24` of one.
 fn interval_of_days(expr: &Expr) -> Option<String> {
-    let whole = |expr: &Expr| match expr {
-        Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => text.parse::<u32>().ok(),
-            _ => None,
-        },
-        _ => None,
-    };
+    let whole = |expr: &Expr| number_text(expr)?.parse::<u32>().ok();
     match expr {
         Expr::Nested(inner) => interval_of_days(inner),
         Expr::BinaryOp { left, op: BinaryOperator::Divide, right } => {

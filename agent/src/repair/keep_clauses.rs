@@ -1,6 +1,8 @@
 //! Oracle's `MAX(x) KEEP (DENSE_RANK LAST ORDER BY y)`, which no parser here reads: the value of the row with the
 //! greatest key, and of several such rows the greatest value.
 
+use super::parse::MAX_TEXT_BYTES;
+
 /// What stands between the call and the order.
 const KEEP: &str = "KEEP";
 /// Clauses of one query at most.
@@ -11,7 +13,8 @@ const MOST: usize = 20;
 pub(super) fn without_keep(sql: &str) -> Option<String> {
     let mut text = sql.to_owned();
     for _ in 0..MOST {
-        let Some(next) = without_first(&text) else { break };
+        // The argument is written twice: clauses within clauses would grow without end.
+        let Some(next) = without_first(&text).filter(|next| next.len() <= MAX_TEXT_BYTES) else { break };
         text = next;
     }
     (text != sql).then_some(text)

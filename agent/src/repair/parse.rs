@@ -17,7 +17,7 @@ use super::keep_clauses::without_keep;
 use super::{Repair, RepairKind};
 
 /// A longer query is not repaired.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// How deep a query may nest that is repaired: its tree is walked on the stack of a task.
 const MAX_NESTING: usize = 40;
 const MAX_TOKENS: usize = 4_000;
@@ -36,8 +36,6 @@ pub(crate) struct DialectHabits {
     pub(crate) divides_as_decimals: bool,
     /// Rows without a value come before all others.
     pub(crate) sorts_nulls_first: bool,
-    /// Sunday is the first day of the week, by its number.
-    pub(crate) counts_days_from_one: bool,
 }
 
 /// Parses the first query of a text. Returns `None` where it is none in any dialect.
@@ -68,16 +66,17 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
         })
     };
     let mut repairs = Vec::new();
-    let without_keep = without_keep(text);
-    if without_keep.is_some() {
+    let mut parsed = read(text);
+    let kept = if parsed.is_none() { without_keep(text) } else { None };
+    if let Some(kept) = &kept {
         let why = "the value of the row with the greatest or the least key is taken by arg_max and arg_min here";
         repairs.push(Repair::new(RepairKind::Dialect, "KEEP (DENSE_RANK ...)", "arg_max or arg_min", why));
+        parsed = read(kept);
     }
-    let readable = without_keep.as_deref().unwrap_or(text);
-    let (name, statements, turned) = match read(readable) {
-        Some(found) => found,
+    let (name, statements, turned) = match parsed {
+        Some(parsed) => parsed,
         None => {
-            let ordered = in_order(readable)?;
+            let ordered = in_order(kept.as_deref().unwrap_or(text))?;
             let why = "clauses stand in one order, and a part of a union with a LIMIT of its own in parentheses";
             repairs.push(Repair::new(RepairKind::Statement, "clauses in another order", "their order", why));
             read(&ordered)?
@@ -125,8 +124,6 @@ pub(crate) fn parse_query(sql: &str) -> Option<DialectQuery> {
     }
     let habits = DialectHabits {
         divides_as_decimals: has_backquotes || ["MySQL", "BigQuery"].contains(&name),
-        // Told by the functions of a query, which are read later.
-        counts_days_from_one: false,
         // Oracle and Snowflake sort nulls last, as here.
         sorts_nulls_first: has_backquotes || turned.contains(&'[') || !["", "Oracle", "Snowflake"].contains(&name),
     };
