@@ -290,6 +290,10 @@ pub(crate) async fn is_misdated(session: &Session, at_hand: &TablesAtHand, sql: 
         return false;
     }
     let Some(parsed) = parse::parse_query(sql) else { return false };
+    // Quoted days are none, and no table is looked up for them.
+    if !types::has_number_of_time(&parsed.statement) {
+        return false;
+    }
     let known = known_tables(session, at_hand, &parsed.statement).await;
     types::compares_days_with_numbers(&parsed.statement, &known, session.database())
 }

@@ -393,7 +393,8 @@ impl LiteralWriter<'_> {
         let found = found?;
         let moved = TextPlace::list_comparison(&found, column, negated)?;
         let written: Vec<String> = literals.iter().map(|literal| text(literal).to_string()).collect();
-        let from = format!("{column} IN ({})", written.join(", "));
+        let not = if negated { "NOT " } else { "" };
+        let from = format!("{column} {not}IN ({})", written.join(", "));
         repairs.push(Repair::new(RepairKind::Literal, from, moved.to_string(), found.first()?.why(key)));
         Some(moved)
     }

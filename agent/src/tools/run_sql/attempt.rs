@@ -65,7 +65,7 @@ pub(super) async fn run_with_repairs(
     let run = async |sql: &str| ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await;
     let at_hand = &context.at_hand;
     // What is asked of a year, or of another day of the week, may find nothing, and as it is written finds others.
-    let finds_others = is_misdated(session, at_hand, sql).await || misnumbers_days(sql);
+    let finds_others = misnumbers_days(sql) || is_misdated(session, at_hand, sql).await;
     if (finds_others || is_misread(sql))
         && let Some(repaired) = repair(session, at_hand, sql).await
         && let Ok(rows) = run(&repaired.sql).await
