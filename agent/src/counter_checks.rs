@@ -147,6 +147,13 @@ impl Checked<'_> {
     fn scope(&self) -> Scope {
         self.scopes().stack.pop().unwrap_or_default()
     }
+
+    /// Returns the scope of a query within it.
+    fn scope_within(&self, query: &Query) -> Scope {
+        let mut scopes = self.scopes();
+        scopes.enter_query(query);
+        scopes.stack.pop().unwrap_or_default()
+    }
 }
 
 /// Checks a query that has returned `rows` rows.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use arrow::datatypes::DataType;
 use querent_catalog::TableName;
 use querent_engine::is_reserved_word;
-use sqlparser::ast::{Expr, Query, Visit, Visitor};
+use sqlparser::ast::{Expr, Query, Value, Visit, Visitor, visit_expressions};
 
 /// Returns the texts between quotes of a query; a doubled quote is one of the text.
 pub(crate) fn quoted_texts(query: &str, quotes: &[char]) -> Vec<String> {
@@ -53,6 +53,44 @@ pub(crate) fn visit_own_exprs(part: &impl Visit, visit: impl FnMut(&Expr)) {
         }
     }
     let _: ControlFlow<()> = part.visit(&mut PartExprs { queries: 0, visit });
+}
+
+/// Returns the names within a part of a query, outside of its subqueries, that may be columns.
+pub(crate) fn own_columns(part: &impl Visit) -> Vec<Expr> {
+    let mut columns = Vec::new();
+    visit_own_exprs(part, |expr| {
+        if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+            columns.push(expr.clone());
+        }
+    });
+    columns
+}
+
+/// Whether something is true of an expression of a part of a query, also within its subqueries.
+pub(crate) fn has_expr(part: &impl Visit, is_it: impl Fn(&Expr) -> bool) -> bool {
+    let found: ControlFlow<()> = visit_expressions(part, |expr| match is_it(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// Returns the text that a constant in single quotes is.
+pub(crate) fn text_of(expr: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expr else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the digits of a constant number.
+pub(crate) fn number_text(expr: &Expr) -> Option<&str> {
+    let Expr::Value(value) = expr else { return None };
+    match &value.value {
+        Value::Number(text, _) => Some(text),
+        _ => None,
+    }
 }
 
 /// Returns the name as SQL, quoted where needed.

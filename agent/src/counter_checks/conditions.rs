@@ -123,9 +123,9 @@ fn apart(left: &Expr, right: &Expr) -> Option<Finding> {
     }
     let ((one, is_upper, bound), (other, is_other_upper, other_bound)) = (bound_of(left)?, bound_of(right)?);
     let (upper, lower) = if is_upper { (bound, other_bound) } else { (other_bound, bound) };
-    let are_apart = is_upper != is_other_upper && one.to_string() == other.to_string() && is_before(upper, lower);
-    let message = format!("`{left} AND {right}` is true of no row; write OR");
-    are_apart.then(|| Finding::new(CheckKind::Condition, message))
+    let are_apart = is_upper != is_other_upper && is_before(upper, lower) && one.to_string() == other.to_string();
+    let message = || format!("`{left} AND {right}` is true of no row; write OR");
+    are_apart.then(|| Finding::new(CheckKind::Condition, message()))
 }
 
 /// Returns what a constant bounds, whether from above, and the constant.

@@ -1,6 +1,7 @@
 //! Joins that repeat rows of what is summed: where a row of a table comes up more than once within a group, its values
 //! are counted as often.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlparser::ast::{
@@ -11,7 +12,7 @@ use sqlparser::ast::{
 use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding, rows_read};
 use crate::repair::{Scope, ScopeSource, column_of, folded_words};
-use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
+use crate::sql_text::{own_columns, quote_identifier, quoted_table, visit_own_exprs};
 
 /// The most columns by which the rows of a table are told apart.
 const MAX_COLUMNS: usize = 40;
@@ -41,8 +42,8 @@ const OF_COUNTS: [&str; 9] = ["num", "number", "no", "of", "n", "count", "cnt", 
 pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding> {
     let scope = checked.scope();
     let mut findings = Vec::new();
-    let mut seen: BTreeMap<String, Option<RepeatedRows>> = BTreeMap::new();
-    let mut said = BTreeSet::new();
+    let mut seen: BTreeMap<&str, Option<RepeatedRows>> = BTreeMap::new();
+    let mut said: BTreeSet<&str> = BTreeSet::new();
     for (aggregate, columns) in summed(select) {
         let columns = columns.iter().filter_map(|column| column_of(&scope, column));
         let columns: Vec<(&ScopeSource, &str)> = columns.map(|(source, name, _)| (source, name)).collect();
@@ -54,28 +55,24 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
             continue;
         }
         // A quantity times a price counts once for each row of the quantity, however often the price comes up.
+        let is_count = aggregate.to_lowercase().starts_with("count");
         let mut first = None;
         for (source, _) in columns {
             // `count(c.id)` counts the rows of the join where it is asked for each customer.
-            let is_count = aggregate.to_lowercase().starts_with("count");
             if is_count && is_one_of_group(checked, select, &scope, source).await {
                 first = None;
                 break;
             }
-            let found = match seen.get(&source.name) {
-                Some(found) => found.clone(),
-                None => {
-                    let found = repeated(checked, select, &scope, source, Vec::new()).await;
-                    seen.insert(source.name.clone(), found.clone());
-                    found
-                }
+            let found = match seen.entry(source.name.as_str()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(repeated(checked, select, &scope, source, Vec::new()).await),
             };
             let Some(found) = found else {
                 first = None;
                 break;
             };
             if first.is_none() {
-                first = Some((source.name.clone(), finding(&found, &aggregate)));
+                first = Some((source.name.as_str(), finding(found, &aggregate)));
             }
         }
         if let Some((name, found)) = first
@@ -86,8 +83,8 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
     }
     if scope.sources.len() > 1 {
         for (count, source) in counted_by_name(select, &scope) {
-            if !seen.contains_key(&source.name)
-                && said.insert(source.name.clone())
+            if !seen.contains_key(source.name.as_str())
+                && said.insert(&source.name)
                 && let Some(found) = repeated(checked, select, &scope, source, Vec::new()).await
             {
                 findings.push(finding(&found, &count));
@@ -98,7 +95,6 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
 }
 
 /// A table whose rows a join repeats.
-#[derive(Debug, Clone)]
 pub(super) struct RepeatedRows {
     pub(super) table: String,
     /// The other tables of the join.
@@ -337,8 +333,8 @@ fn weighed_columns(expr: &Expr) -> Vec<Expr> {
     match expr {
         Expr::Case { conditions, else_result, .. } => {
             let results = conditions.iter().map(|when| &when.result).chain(else_result.as_deref());
-            let found: Vec<Expr> = results.flat_map(columns_within).collect();
-            if found.is_empty() { columns_within(expr) } else { found }
+            let found: Vec<Expr> = results.flat_map(own_columns).collect();
+            if found.is_empty() { own_columns(expr) } else { found }
         }
         Expr::BinaryOp { left, right, .. } => {
             let mut found = weighed_columns(left);
@@ -346,19 +342,8 @@ fn weighed_columns(expr: &Expr) -> Vec<Expr> {
             found
         }
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => weighed_columns(inner),
-        other => columns_within(other),
+        other => own_columns(other),
     }
-}
-
-/// Returns the names within an expression that may be columns.
-fn columns_within(expr: &Expr) -> Vec<Expr> {
-    let mut found = Vec::new();
-    visit_own_exprs(expr, |part| {
-        if matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
-            found.push(part.clone());
-        }
-    });
-    found
 }
 
 /// Whether a call sums, averages or counts all values, and not the distinct ones.

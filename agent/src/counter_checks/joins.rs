@@ -62,9 +62,7 @@ fn exists_of_any(checked: &Checked<'_>, scope: &Scope, condition: &Expr) -> Opti
         },
         _ => return None,
     };
-    let mut scopes = checked.scopes();
-    scopes.enter_query(subquery);
-    let inner = scopes.stack.pop()?;
+    let inner = checked.scope_within(subquery);
     if scope.sources.is_empty() || inner.sources.is_empty() || inner.sources.iter().any(|one| one.columns.is_none()) {
         return None;
     }
@@ -217,9 +215,7 @@ fn in_other_columns(checked: &Checked<'_>, scope: &Scope, condition: &Expr) -> O
     else {
         return None;
     };
-    let mut scopes = checked.scopes();
-    scopes.enter_query(subquery);
-    let inner = scopes.stack.pop()?;
+    let inner = checked.scope_within(subquery);
     let (_, one) = table_column(scope, expr)?;
     let (_, other) = table_column(&inner, selected)?;
     if refer_alike(checked.at_hand, one, other) { None } else { mismatch(checked, one, other) }

@@ -39,10 +39,7 @@ pub(super) async fn check(checked: &Checked<'_>, select: &Select) -> Vec<Finding
                 }
                 ("sum" | "avg" | "mean", false) => match summed_key(checked, &scope, aggregate, argument) {
                     Some(finding) => Some(finding),
-                    None => match average_of_averages(checked, select, &scope, aggregate, argument).await {
-                        Some(finding) => Some(finding),
-                        None => equal_rows_once(checked, select, &scope, aggregate, argument).await,
-                    },
+                    None => weighed_within(checked, select, &scope, aggregate, argument).await,
                 },
                 ("count", false) if !counts_rows => uncounted(checked, select, &scope, aggregate, argument, name).await,
                 ("sum" | "avg" | "mean", true) => repeated_values(checked, &scope, aggregate, argument).await,
@@ -158,8 +155,8 @@ fn summed_key(checked: &Checked<'_>, scope: &Scope, aggregate: &Function, argume
     is_id.then(|| Finding::new(CheckKind::Average, message))
 }
 
-/// Looks for an average, or a sum, over the averages or medians of groups of different sizes.
-async fn average_of_averages(
+/// Looks into the query that a sum or an average reads from.
+async fn weighed_within(
     checked: &Checked<'_>,
     select: &Select,
     scope: &Scope,
@@ -168,7 +165,19 @@ async fn average_of_averages(
 ) -> Option<Finding> {
     let (source, column, _) = column_of(scope, argument)?;
     let query = query_of(checked.query, select, &source.name)?;
-    let SetExpr::Select(inner) = query.body.as_ref() else { return None };
+    match query.body.as_ref() {
+        SetExpr::Select(inner) => average_of_averages(checked, inner, column, outer).await,
+        SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: SetQuantifier::None, left, right }
+            if query.limit_clause.is_none() && query.with.is_none() =>
+        {
+            equal_rows_once(checked, [left.as_ref(), right.as_ref()], outer).await
+        }
+        _ => None,
+    }
+}
+
+/// Looks for an average, or a sum, over the averages or medians of groups of different sizes.
+async fn average_of_averages(checked: &Checked<'_>, inner: &Select, column: &str, outer: &Function) -> Option<Finding> {
     let averaged = selected_called(inner, column)?;
     let is_average = match averaged {
         Expr::Function(function) => AVERAGES.contains(&function.name.to_string().to_lowercase().as_str()),
@@ -192,25 +201,9 @@ async fn average_of_averages(
 
 /// Finds `sum(goals)` of `SELECT home_goals AS goals ... UNION SELECT away_goals ...`, where one of the two has equal
 /// rows, of which UNION leaves one.
-async fn equal_rows_once(
-    checked: &Checked<'_>,
-    select: &Select,
-    scope: &Scope,
-    outer: &Function,
-    argument: &Expr,
-) -> Option<Finding> {
-    let (source, _, _) = column_of(scope, argument)?;
-    let query = query_of(checked.query, select, &source.name)?;
-    let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier: SetQuantifier::None, left, right } =
-        query.body.as_ref()
-    else {
-        return None;
-    };
-    if query.limit_clause.is_some() || query.with.is_some() {
-        return None;
-    }
+async fn equal_rows_once(checked: &Checked<'_>, sides: [&SetExpr; 2], outer: &Function) -> Option<Finding> {
     let with = checked.with_clause();
-    for side in [left, right] {
+    for side in sides {
         let sql = format!(
             "{with}SELECT 1 AS found WHERE (SELECT count(*) FROM ({side}) AS every_row) > \
              (SELECT count(*) FROM (SELECT DISTINCT * FROM ({side}) AS side) AS distinct_row)"

@@ -74,9 +74,7 @@ fn is_whole(checked: &Checked<'_>, expr: &Expr, scope: &Scope) -> bool {
         Expr::Subquery(query) => match query.body.as_ref() {
             SetExpr::Select(select) => match select.projection.as_slice() {
                 [SelectItem::UnnamedExpr(of) | SelectItem::ExprWithAlias { expr: of, .. }] => {
-                    let mut scopes = checked.scopes();
-                    scopes.enter_query(query);
-                    is_whole(checked, of, &scopes.stack.pop().unwrap_or_default())
+                    is_whole(checked, of, &checked.scope_within(query))
                 }
                 _ => false,
             },

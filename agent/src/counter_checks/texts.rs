@@ -3,13 +3,12 @@
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByKind, Select, SelectItem,
-    Value,
 };
 
 use super::limits::selected_as;
 use super::{CheckKind, Checked, Finding};
 use crate::repair::{Scope, column_of};
-use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
+use crate::sql_text::{quote_identifier, quoted_table, text_of, visit_own_exprs};
 
 /// Rows of which a column's texts are looked at.
 const SAMPLED_ROWS: usize = 2_000;
@@ -175,16 +174,6 @@ fn only_argument(expr: &Expr) -> Option<(String, &Expr)> {
     let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return None };
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some((name.to_string().to_lowercase(), argument)),
-        _ => None,
-    }
-}
-
-fn text_of(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
-            _ => None,
-        },
         _ => None,
     }
 }

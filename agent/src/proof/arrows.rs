@@ -43,6 +43,6 @@ pub(super) fn arrow_origin(result: &ProofRows, token: &TextToken, place: TokenPl
             false => (to - from, ShareScale::Unknown, format!("{to:?} - {from:?}")),
         };
         let is_so = of_old.row != of_new.row && number.stands_for(value, scale);
-        is_so.then(|| ProofOrigin::Expression { expression, value, cells: vec![of_new.clone(), of_old.clone()] })
+        is_so.then(|| ProofOrigin::Expression { expression, value, cells: vec![of_new, of_old] })
     })
 }

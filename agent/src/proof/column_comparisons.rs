@@ -80,7 +80,9 @@ pub(super) fn wrongly_compared_columns(result: &ProofRows, sentence: &str) -> Ve
     {
         return wrong;
     }
+    let measured = measured_columns(result, "");
     for (clause, offset) in clauses(sentence) {
+        let Some((start, end, columns, comparison)) = comparison_in(result, &measured, clause) else { continue };
         let row = match (result.rows.len(), result.labelled(clause).as_slice()) {
             (1, _) => 0,
             (_, [row]) => *row,
@@ -90,7 +92,6 @@ pub(super) fn wrongly_compared_columns(result: &ProofRows, sentence: &str) -> Ve
             },
             _ => continue,
         };
-        let Some((start, end, columns, comparison)) = comparison_in(result, clause) else { continue };
         let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
         if let (Some(left), Some(right)) = (value(columns.0), value(columns.1))
             && !comparison.holds(left, right)
@@ -102,12 +103,16 @@ pub(super) fn wrongly_compared_columns(result: &ProofRows, sentence: &str) -> Ve
 }
 
 /// Returns where the first of two compared columns stands in a clause, both, and how they are compared.
-fn comparison_in(result: &ProofRows, clause: &str) -> Option<(usize, usize, (usize, usize), ColumnOrder)> {
+fn comparison_in(
+    result: &ProofRows,
+    measured: &[usize],
+    clause: &str,
+) -> Option<(usize, usize, (usize, usize), ColumnOrder)> {
     let words = clause.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let called: Vec<(usize, usize, usize)> = words
         .filter_map(|word| {
             let start = word.as_ptr() as usize - clause.as_ptr() as usize;
-            Some((start, start + word.len(), column_called(result, word)?))
+            Some((start, start + word.len(), column_called(result, measured, word)?))
         })
         .collect();
     called.windows(2).find_map(|pair| {
@@ -143,8 +148,8 @@ fn compared_by(between: &str) -> Option<ColumnOrder> {
     })
 }
 
-/// Returns the column of numbers that a word calls, where it calls no other.
-fn column_called(result: &ProofRows, word: &str) -> Option<usize> {
+/// Returns which of the columns of numbers a word calls, where it calls no other.
+fn column_called(result: &ProofRows, measured: &[usize], word: &str) -> Option<usize> {
     let lower = word.to_lowercase();
     let others = OF_GAMES.iter().find(|(name, _)| *name == lower).map(|(_, names)| *names).unwrap_or_default();
     let is_called = |column: &usize| {
@@ -152,7 +157,7 @@ fn column_called(result: &ProofRows, word: &str) -> Option<usize> {
         let has_part = || name.split('_').any(|part| part.len() > 2 && part == lower);
         name == lower || others.contains(&name.as_str()) || has_part()
     };
-    let mut found = measured_columns(result, "").into_iter().filter(is_called);
+    let mut found = measured.iter().copied().filter(is_called);
     found.next().filter(|_| found.next().is_none())
 }
 

@@ -6,7 +6,7 @@ use chrono::Datelike;
 use serde_json::Value;
 
 use super::column_comparisons::wrongly_compared_columns;
-use super::mixed_up::{numbers_of_other_months, swapped_columns, wrong_month};
+use super::mixed_up::{numbers_of_other_months, only_column_of_days, swapped_columns, wrong_month};
 use super::names::{GREATEST, LEAST, NamePlace};
 use super::number_of;
 use super::rows::ProofRows;
@@ -27,9 +27,11 @@ pub(super) fn contradicted(result: &ProofRows, others: &[ProofRows], sentence: &
     found.extend(wrong_versus(sentence, &tokens));
     if result.rows.len() == result.row_count && result.rows.len() <= MAX_ROWS {
         found.extend(swapped_columns(result, sentence, &tokens));
-        found.extend(wrong_month(result, sentence));
         found.extend(wrongly_compared_columns(result, sentence));
-        found.extend(numbers_of_other_months(result, sentence, &tokens));
+        if let Some(days) = only_column_of_days(result) {
+            found.extend(wrong_month(result, days, sentence));
+            found.extend(numbers_of_other_months(result, days, sentence, &tokens));
+        }
     }
     if is_whole {
         found.extend(wrong_superlative(result, sentence, &tokens));

@@ -99,11 +99,7 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
         let hyphened = previous.and_then(|at| words.get(at)).and_then(|(start, word)| hyphened_days(*start, word));
         let before = hyphened.map(|(_, last)| last).or_else(|| number(previous));
         let before = before.filter(|(_, _, day)| (1..=31).contains(day));
-        let first = match (hyphened, before) {
-            (Some((first, _)), _) => Some(first),
-            (None, Some((_, _, last))) => previous.and_then(|at| first_of_range(&words, at, last)),
-            (None, None) => None,
-        };
+        let first = hyphened.map(|(first, _)| first).or_else(|| first_of_range(&words, previous?, before?.2));
         let after = if is_link(index + 1) { index + 2 } else { index + 1 };
         let (next, later) = (number(Some(after)), number(Some(after + 1)));
         // `June 2–5`, and `June 2 to 5`.

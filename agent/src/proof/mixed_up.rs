@@ -50,9 +50,8 @@ pub(super) fn swapped_columns(result: &ProofRows, sentence: &str, tokens: &[Text
 }
 
 /// Finds `Leeds opened in June`, where the only day of that row is of another month.
-pub(super) fn wrong_month(result: &ProofRows, sentence: &str) -> Vec<NamePlace> {
+pub(super) fn wrong_month(result: &ProofRows, column: usize, sentence: &str) -> Vec<NamePlace> {
     const OTHERWISE: [&str; 8] = ["not", "than", "before", "after", "until", "from", "to", "between"];
-    let Some(column) = only_column_of_days(result) else { return Vec::new() };
     let mut wrong = Vec::new();
     for (clause, offset) in clauses(sentence) {
         let row = match (result.rows.len(), result.labelled(clause).as_slice()) {
@@ -80,8 +79,15 @@ pub(super) fn wrong_month(result: &ProofRows, sentence: &str) -> Vec<NamePlace> 
 
 /// Finds `from 250 in January to 412.5 in April`, and `250 (Jan)`: numbers right before a month of which there is one
 /// row, that another row has and this one has not.
-pub(super) fn numbers_of_other_months(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -> Vec<NamePlace> {
-    let Some(days) = only_column_of_days(result).filter(|_| sentence.len() <= LONGEST) else { return Vec::new() };
+pub(super) fn numbers_of_other_months(
+    result: &ProofRows,
+    days: usize,
+    sentence: &str,
+    tokens: &[TextToken],
+) -> Vec<NamePlace> {
+    if sentence.len() > LONGEST {
+        return Vec::new();
+    }
     let day_of_row = |row: usize| result.rows.get(row).and_then(|values| values.get(days)).and_then(day_of);
     let mut wrong = Vec::new();
     for token in tokens.iter().filter(|token| number(token).is_some() && !token.is_percent()) {
@@ -138,7 +144,7 @@ fn is_of_change(before: &str) -> bool {
 }
 
 /// Returns the only column of days of a result.
-fn only_column_of_days(result: &ProofRows) -> Option<usize> {
+pub(super) fn only_column_of_days(result: &ProofRows) -> Option<usize> {
     let is_of_days = |column: &usize| {
         let values = result.rows.iter().filter_map(|row| row.get(*column));
         let mut values = values.filter(|value| !value.is_null()).peekable();

@@ -141,20 +141,13 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
         let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();
         columns = if prices.is_empty() { columns } else { prices };
     }
-    let beside = columns_of_number_beside(result, row, clause);
+    let beside = columns_of_number_beside(result, row, clause, &measured);
     columns = if beside.is_empty() { columns } else { beside };
     let extreme = extreme_in(clause, result, &mut columns)?;
     // `The most reliable: only 5 % were late` is of that column.
     if extreme == Extreme::Either {
         let numbers = tokens_in(clause);
-        let is_said = |column: &usize| {
-            let value = result.rows.get(row).and_then(|row| row.get(*column));
-            let says = |token: &TextToken| {
-                matches!(token.kind, TextTokenKind::Number(_))
-                    && value.is_some_and(|value| token.equals(value, result.share_scale(*column)))
-            };
-            numbers.iter().any(says)
-        };
+        let is_said = |column: &usize| has_number_of(result, row, *column, &numbers);
         let said: Vec<usize> = measured.iter().copied().filter(is_said).collect();
         columns = if said.is_empty() { columns } else { said };
     }
@@ -181,8 +174,11 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
 
 /// Returns the columns in which a row has the number that stands in parentheses behind its name: `highest in April
 /// (250)` is of that column.
-fn columns_of_number_beside(result: &ProofRows, row: usize, clause: &str) -> Vec<usize> {
+fn columns_of_number_beside(result: &ProofRows, row: usize, clause: &str, measured: &[usize]) -> Vec<usize> {
     const LINKS: [&str; 4] = ["in", "on", "at", "for"];
+    if !clause.contains('(') {
+        return Vec::new();
+    }
     let Some((start, end)) = result.label_place(row, clause) else { return Vec::new() };
     let before = last_words(&clause[..start], 2);
     let is_linked = before
@@ -190,16 +186,15 @@ fn columns_of_number_beside(result: &ProofRows, row: usize, clause: &str) -> Vec
         .is_some_and(|(word, link)| LINKS.contains(&link) && (GREATEST.contains(&word) || LEAST.contains(&word)));
     let inside = clause[end..].trim_start().strip_prefix('(').and_then(|rest| rest.split(')').next());
     let Some(inside) = inside.filter(|_| is_linked) else { return Vec::new() };
-    let numbers: Vec<TextToken> = tokens_in(inside);
-    let has_number = |column: &usize| {
-        let value = result.rows.get(row).and_then(|row| row.get(*column));
-        let is_said = |token: &TextToken| {
-            matches!(token.kind, TextTokenKind::Number(_))
-                && value.is_some_and(|value| token.equals(value, result.share_scale(*column)))
-        };
-        numbers.iter().any(is_said)
-    };
-    measured_columns(result, "").into_iter().filter(has_number).collect()
+    let numbers = tokens_in(inside);
+    measured.iter().copied().filter(|column| has_number_of(result, row, *column, &numbers)).collect()
+}
+
+/// Whether a row has one of the numbers of a text in a column.
+fn has_number_of(result: &ProofRows, row: usize, column: usize, tokens: &[TextToken]) -> bool {
+    let Some(value) = result.rows.get(row).and_then(|row| row.get(column)) else { return false };
+    let scale = result.share_scale(column);
+    tokens.iter().any(|token| matches!(token.kind, TextTokenKind::Number(_)) && token.equals(value, scale))
 }
 
 /// Returns the rows among which a clause calls one the most: of `the largest in France` those of France; else all.

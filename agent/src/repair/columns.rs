@@ -12,6 +12,7 @@ use super::near::{Likeness, nearest, words};
 use super::scopes::{Scope, ScopeColumn, ScopeSource, Scopes, column_of};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
+use crate::sql_text::text_of;
 
 /// Rewrites the columns that their scopes do not have, and joins the tables that have them.
 pub(super) fn repair(
@@ -143,7 +144,7 @@ impl ColumnFixer<'_> {
                 .flat_map(|scope| &scope.sources)
                 .find(|source| source.column(&key).is_some()),
         };
-        if (is_by_id || is_text(other))
+        if (is_by_id || text_of(other).is_some())
             && let Some((source, (own, _))) = source.and_then(|one| Some((one, one.column(&key)?)))
         {
             let why = format!("{} has no column `{column}`, and has `{own}`", shown(source));
@@ -176,9 +177,7 @@ impl ColumnFixer<'_> {
         let why = format!("{} has no column `{column}`; `{name}` refers to its `{key}`", shown(source));
         Some((column_expr(source, key, true), why))
     }
-}
 
-impl ColumnFixer<'_> {
     /// Returns what tells apart the rows that an id names, where it is called otherwise: `student_id` of results that
     /// refer to students by `matric_no`, and of students whose key that is. `None` where a table refers to them by two
     /// columns.
@@ -483,10 +482,6 @@ pub(super) fn column_expr(source: &ScopeSource, column: &str, is_qualified: bool
         true => Expr::CompoundIdentifier(vec![identifier(&source.name), identifier(spelled)]),
         false => Expr::Identifier(identifier(spelled)),
     }
-}
-
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn is_among(names: &[String], name: &str) -> bool {

@@ -1,12 +1,10 @@
 //! Joins by known relationships: of a table whose columns a SELECT names and that its FROM clause lacks, and between
 //! tables that it joins without saying by what.
 
-use std::ops::ControlFlow;
-
 use querent_catalog::{Relationship, TableInfo, TableName};
 use sqlparser::ast::{
     BinaryOperator, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Select, TableFactor,
-    TableWithJoins, visit_expressions,
+    TableWithJoins,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::Parser;
@@ -16,7 +14,7 @@ use super::dialects::{all_of, conjuncts};
 use super::scopes::{Scope, ScopeSource, Scopes};
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind, TablesAtHand};
-use crate::sql_text::{quote_identifier, quoted_table, visit_own_exprs};
+use crate::sql_text::{has_expr, own_columns, quote_identifier, quoted_table};
 
 /// Least confidence of a relationship by which tables are joined.
 const MIN_CONFIDENCE: f32 = 0.5;
@@ -64,13 +62,7 @@ fn defer_conditions(select: &mut Select, qualifier: Option<&str>, column: &str) 
         },
         _ => false,
     };
-    let names_it = |part: &Expr| {
-        let found: ControlFlow<()> = visit_expressions(part, |expr| match is_it(expr) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
-        found.is_break()
-    };
+    let names_it = |part: &Expr| has_expr(part, is_it);
     let mut deferred = Vec::new();
     for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
         let (JoinOperator::Join(JoinConstraint::On(on)) | JoinOperator::Inner(JoinConstraint::On(on))) =
@@ -255,22 +247,11 @@ fn fault_of(
     )
 }
 
-/// Returns the expressions of a SELECT, outside of its subqueries, that may name columns.
-pub(super) fn direct_columns(select: &Select) -> Vec<Expr> {
-    let mut columns = Vec::new();
-    visit_own_exprs(select, |expr| {
-        if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
-            columns.push(expr.clone());
-        }
-    });
-    columns
-}
-
 /// Returns the columns that a SELECT names itself, outside of its subqueries, and that no scope has.
 fn missing_columns(select: &Select, scopes: &Scopes<'_>) -> Vec<(Option<String>, String)> {
     let own = scopes.with_select(select);
     let mut missing = Vec::new();
-    for expr in &direct_columns(select) {
+    for expr in &own_columns(select) {
         if let NameLookup::Missing(qualifier, column) = lookup(&own, expr)
             && !missing.contains(&(qualifier.clone(), column.clone()))
         {

@@ -9,11 +9,11 @@ use std::ops::ControlFlow;
 use querent_catalog::TableName;
 use sqlparser::ast::{Expr, ObjectName, ObjectNamePart, Query, Select, Statement, TableFactor, VisitMut, VisitorMut};
 
-use super::joins::direct_columns;
 use super::near::nearest;
 use super::scopes::Scopes;
 use super::tables::identifier;
 use super::{KnownTables, Repair, RepairKind};
+use crate::sql_text::own_columns;
 
 /// Reads such subqueries from the table that has their columns.
 pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &str, repairs: &mut Vec<Repair>) {
@@ -65,7 +65,7 @@ impl SubqueryFixer<'_> {
         let own = self.scopes.scope_of(select);
         let [source] = own.sources.as_slice() else { return None };
         source.columns.as_ref()?;
-        let columns = direct_columns(select);
+        let columns = own_columns(select);
         let names: Vec<&str> = columns
             .iter()
             .map(|expr| match expr {

@@ -15,6 +15,7 @@ use super::joins::expression;
 use super::scopes::{Scopes, column_of};
 use super::written_values::{amount_in, month_number};
 use super::{KnownTables, Repair, RepairKind};
+use crate::sql_text::{has_expr, number_text, text_of};
 
 /// Functions of numbers, and those of times.
 const OF_NUMBERS: [&str; 11] =
@@ -40,6 +41,12 @@ const OF_TIMES: [&str; 14] = [
 pub(super) fn repair(statement: &mut Statement, known: &KnownTables, database: &str, repairs: &mut Vec<Repair>) {
     let mut caster = TextCaster { scopes: Scopes::new(known, database), repairs };
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut caster);
+}
+
+/// Whether a statement has a number that may be a year or a day.
+pub(super) fn has_number_of_time(statement: &Statement) -> bool {
+    let is_of_time = |text: &str| is_year(text) || day_of_digits(text).is_some();
+    has_expr(statement, |expr| number_text(expr).is_some_and(is_of_time))
 }
 
 /// Whether a statement compares days with the number of a year or of a day, as `hired > 2016`, which a column of days
@@ -125,14 +132,13 @@ impl VisitorMut for TextCaster<'_> {
             Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } if is_month_of(left) => {
                 self.month_as_number(right);
             }
-            Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } if self.days_between(left).is_some() => {
-                self.put_days_between(left);
-                self.cast(right, false);
-            }
             Expr::BinaryOp { left, op, right } => {
                 use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
                 match op {
                     Divide | Minus | Modulo | Multiply | Plus => {
+                        if *op == Multiply {
+                            self.put_days_between(left);
+                        }
                         self.cast(left, false);
                         self.cast(right, false);
                     }
@@ -225,7 +231,7 @@ impl TextCaster<'_> {
             }
         } else if kind.is_numeric() {
             for constant in constants {
-                if let Some(amount) = written_text(constant).and_then(amount_in) {
+                if let Some(amount) = text_of(constant).and_then(amount_in) {
                     self.put(constant, &amount, "the column holds numbers");
                 }
             }
@@ -246,7 +252,7 @@ impl TextCaster<'_> {
 
     /// Writes the number of a month in the place of its name.
     fn month_as_number(&mut self, expr: &mut Expr) {
-        if let Some(month) = written_text(expr).and_then(month_number) {
+        if let Some(month) = text_of(expr).and_then(month_number) {
             self.put(expr, &month.to_string(), "months are numbers");
         }
     }
@@ -314,15 +320,6 @@ fn is_of_days(kind: &DataType) -> bool {
     matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
 }
 
-/// Returns the digits of a number.
-fn number_text(expr: &Expr) -> Option<&str> {
-    let Expr::Value(value) = expr else { return None };
-    match &value.value {
-        Value::Number(text, _) => Some(text),
-        _ => None,
-    }
-}
-
 /// Whether a number is a year: 1000 to 2999.
 fn is_year(number: &str) -> bool {
     number.len() == YEAR_DIGITS && number.starts_with(['1', '2']) && number.bytes().all(|digit| digit.is_ascii_digit())
@@ -335,15 +332,7 @@ fn day_of_digits(number: &str) -> Option<NaiveDate> {
 }
 
 fn is_number(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
-}
-
-fn written_text(expr: &Expr) -> Option<&str> {
-    let Expr::Value(value) = expr else { return None };
-    match &value.value {
-        Value::SingleQuotedString(text) => Some(text),
-        _ => None,
-    }
+    number_text(expr).is_some()
 }
 
 /// Whether an expression is the month of a time, as a number.
@@ -357,13 +346,12 @@ fn is_month_of(expr: &Expr) -> bool {
 }
 
 fn is_empty_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(&value.value, Value::SingleQuotedString(text) if text.is_empty()))
+    text_of(expr) == Some("")
 }
 
 /// Whether an expression is a text that is no number.
 fn is_written_text(expr: &Expr) -> bool {
-    let Expr::Value(value) = expr else { return false };
-    matches!(&value.value, Value::SingleQuotedString(text) if text.trim().parse::<f64>().is_err())
+    text_of(expr).is_some_and(|text| text.trim().parse::<f64>().is_err())
 }
 
 /// Returns the truth value that a constant of SQLite or MySQL stands for.

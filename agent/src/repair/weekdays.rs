@@ -2,14 +2,10 @@
 //! from 1 for Sunday, and MySQL's `WEEKDAY` from 0 for Monday. Such a query runs here and counts other days: it is turned
 //! where it tells the numbering, and else the numbering is said.
 
-use std::ops::ControlFlow;
-
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Statement, Value,
-    visit_expressions,
-};
+use sqlparser::ast::{BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Statement};
 
 use super::parse;
+use crate::sql_text::{has_expr, number_text};
 
 /// The number that a day has only where they are counted from 1.
 const SEVENTH: &str = "7";
@@ -29,11 +25,7 @@ pub(crate) fn weekday_note(sql: &str) -> Option<&'static str> {
         return None;
     }
     let parsed = parse::parse_query(sql)?;
-    let found: ControlFlow<()> = visit_expressions(&parsed.statement, |expr| match is_day_number(expr) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    found.is_break().then_some(NOTE)
+    has_expr(&parsed.statement, is_day_number).then_some(NOTE)
 }
 
 /// Whether a statement compares `dayofweek` with 7.
@@ -49,11 +41,7 @@ pub(super) fn counts_days_from_one(statement: &Statement) -> bool {
         }
         _ => false,
     };
-    let found: ControlFlow<()> = visit_expressions(statement, |expr| match is_compared(expr) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    found.is_break()
+    has_expr(statement, is_compared)
 }
 
 /// Returns `DAYOFWEEK` of a time as it is counted from 1, and of MySQL also `WEEKDAY`.
@@ -86,7 +74,7 @@ fn is_call_of(expr: &Expr, name: &str) -> bool {
 }
 
 fn is_seventh(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(&value.value, Value::Number(text, _) if text == SEVENTH))
+    number_text(expr) == Some(SEVENTH)
 }
 
 #[cfg(test)]
