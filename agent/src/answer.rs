@@ -47,16 +47,24 @@ impl StructuredAnswer {
     pub(crate) fn check(&self, text: &str) -> std::result::Result<String, String> {
         let document = without_fence(text);
         let value: Value = serde_json::from_str(document).map_err(|error| format!("it is not JSON: {error}"))?;
+        match self.misfit(&value) {
+            Some(problems) => Err(problems),
+            None => Ok(document.to_owned()),
+        }
+    }
+
+    /// Returns what of a value does not fit the schema.
+    pub(crate) fn misfit(&self, value: &Value) -> Option<String> {
         let problems: Vec<String> = self
             .validator
-            .iter_errors(&value)
+            .iter_errors(value)
             .take(MAX_PROBLEMS)
             .map(|error| {
                 let problem: String = error.to_string().chars().take(PROBLEM_CHARS).collect();
                 format!("at `{}`: {problem}", error.instance_path())
             })
             .collect();
-        if problems.is_empty() { Ok(document.to_owned()) } else { Err(problems.join("; ")) }
+        (!problems.is_empty()).then(|| problems.join("; "))
     }
 }
 

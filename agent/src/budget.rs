@@ -77,10 +77,13 @@ impl ToolBudget {
     }
 
     /// Whether a call may be sent back to be corrected: once in a run, and while another one may be made.
-    pub(crate) fn take_correction(&mut self) -> bool {
-        let may_correct = !self.has_corrected && self.allows_calls();
-        self.has_corrected |= may_correct;
-        may_correct
+    pub(crate) fn may_correct(&self) -> bool {
+        !self.has_corrected && self.allows_calls()
+    }
+
+    /// Records that a call is sent back to be corrected.
+    pub(crate) fn note_correction(&mut self) {
+        self.has_corrected = true;
     }
 
     /// Records how a call went. Errors: the same call has failed too often in a row.

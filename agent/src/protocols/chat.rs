@@ -380,8 +380,8 @@ impl ChatRenderer {
     }
 
     fn finished(&self) -> Vec<Frame> {
-        if let Some((code, message)) = self.end.failure() {
-            return vec![Frame::unnamed(&error_json(code, message, &self.end.detail_code))];
+        if let Some((_, message)) = self.end.failure() {
+            return vec![Frame::unnamed(&error_json(message, self.end.failure_code()))];
         }
         let mut frames = vec![self.delta(&json!({}), Some(self.finish_reason()))];
         if self.include_usage {
@@ -498,7 +498,6 @@ pub(super) fn usage_json(usage: &TokenUsage) -> Value {
 }
 
 /// Returns a failure in the protocol's error shape, with the code that it has where the answer is no stream.
-pub fn error_json(code: RunErrorCode, message: &str, detail_code: &str) -> Value {
-    let code = if code == RunErrorCode::Timeout { "timeout" } else { detail_code };
+pub fn error_json(message: &str, code: &str) -> Value {
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
 }

@@ -18,7 +18,9 @@ pub use compaction::compaction_item;
 pub use continuation::{ContinueError, Continued};
 pub(crate) use continuation::{continue_run, join_conversation};
 pub(crate) use items::check_item_count;
-pub use items::{InputContent, InputItem, id_prefix, listed_item, message_text, parse_content, parse_items};
+pub use items::{
+    InputContent, InputItem, id_prefix, listed_item, message_text, parse_content, parse_items, parse_items_of,
+};
 pub use object::{
     input_items, named_runs, output_items, response_id, run_of_item, run_of_response, shown_question, usage_json,
 };

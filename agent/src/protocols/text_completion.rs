@@ -126,8 +126,8 @@ impl TextCompletionRenderer {
     }
 
     fn finished(&self) -> Vec<Frame> {
-        if let Some((code, message)) = self.end.failure() {
-            return vec![Frame::unnamed(&error_json(code, message, &self.end.detail_code))];
+        if let Some((_, message)) = self.end.failure() {
+            return vec![Frame::unnamed(&error_json(message, self.end.failure_code()))];
         }
         let mut frames = vec![self.chunk("", Some(self.finish_reason()))];
         if self.include_usage {

@@ -82,8 +82,8 @@ impl GenaiRequest {
 }
 
 /// Whether a provider can hold a reply to `schema`. In its strict form an object has the members that are named: one
-/// without names, as `json_object` asks for, would be empty, so that it is only checked when it is there. Calls are
-/// held to theirs.
+/// without names, as `json_object` asks for, would be empty, so that it is only checked when it is there. A choice,
+/// such as that of one call of several, is sent as it is.
 fn can_be_held(schema: &Value) -> bool {
     schema.get("anyOf").is_some() || !is_open(schema)
 }

@@ -142,12 +142,17 @@ pub(crate) fn check_item_count(param: &str, count: usize) -> Result<(), BadReque
 
 /// Parses `input`: a string, an item, or a list of items.
 pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
-    check_item_count("input", input.as_array().map_or(0, Vec::len))?;
+    parse_items_of("input", input)
+}
+
+/// Parses the field `name`, which has what `input` has.
+pub fn parse_items_of(name: &str, input: &Value) -> Result<Vec<InputItem>, BadRequest> {
+    check_item_count(name, input.as_array().map_or(0, Vec::len))?;
     match input {
         Value::String(text) => {
             Ok(vec![InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(text.clone())] }])
         }
-        Value::Object(_) => Ok(vec![parse_item(input, "input")?]),
+        Value::Object(_) => Ok(vec![parse_item(input, name)?]),
         Value::Array(items) => items
             .iter()
             .enumerate()
@@ -155,12 +160,12 @@ pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
                 Value::String(text) => {
                     Ok(InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(text.clone())] })
                 }
-                item => parse_item(item, &format!("input[{index}]")),
+                item => parse_item(item, &format!("{name}[{index}]")),
             })
             .collect(),
         other => Err(BadRequest::invalid(
-            "input",
-            format!("`input` must be a string or a list of items, not {}", kind_of(other)),
+            name,
+            format!("`{name}` must be a string or a list of items, not {}", kind_of(other)),
         )),
     }
 }

@@ -209,12 +209,13 @@ impl Turns<'_> {
     /// holds nothing.
     fn misfit(&mut self, call: &ModelToolCall) -> Option<String> {
         let tool = self.task.request.client_tools.iter().find(|tool| tool.name == call.name)?;
-        if tool.parameters["additionalProperties"] != Value::Bool(false) {
+        if tool.parameters["additionalProperties"] != Value::Bool(false) || !self.budget.may_correct() {
             return None;
         }
         let schema = AnswerSchema { name: tool.name.clone(), schema: tool.parameters.clone() };
-        let problem = StructuredAnswer::new(&schema).ok()?.check(&call.arguments.to_string()).err()?;
-        self.budget.take_correction().then(|| format!("the arguments do not fit their schema: {problem}"))
+        let problem = StructuredAnswer::new(&schema).ok()?.misfit(&call.arguments)?;
+        self.budget.note_correction();
+        Some(format!("the arguments do not fit their schema: {problem}"))
     }
 
     /// Returns the id of the call for everybody but the model; it is the model's own for a client that keeps the

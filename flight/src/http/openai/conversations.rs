@@ -6,8 +6,7 @@ use chrono::{DateTime, Utc};
 use http::StatusCode;
 use querent_agent::events_of;
 use querent_agent::protocols::responses::{
-    BadRequest, check_messages, id_prefix, input_items, listed_item, metadata_of, output_items, parse_items,
-    run_of_item,
+    check_messages, id_prefix, input_items, listed_item, metadata_of, output_items, parse_items_of, run_of_item,
 };
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole,
@@ -205,13 +204,7 @@ fn checked_items(listed: &Value) -> Result<&[Value], OpenAiError> {
         let message = format!("{} items at once; at most {MAX_ADDED} are taken", items.len());
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", message));
     }
-    // They are parsed as those of a response's `input`, and called by their name here.
-    let named = |text: String| text.replacen("input[", "items[", 1);
-    parse_items(listed).map_err(|error| BadRequest {
-        message: named(error.message),
-        param: error.param.map(named),
-        ..error
-    })?;
+    parse_items_of("items", listed)?;
     check_messages(listed, "items")?;
     Ok(items)
 }
