@@ -1,5 +1,8 @@
 //! Whether a text is one query, by its words: what is run on behalf of a file changes nothing, on whatever server.
 
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
 /// Words with which a query begins.
 const BEGINS: [&str; 11] =
     ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "PIVOT", "UNPIVOT"];
@@ -16,43 +19,25 @@ pub(super) fn is_query(sql: &str) -> bool {
         let before = words.get(index).map(String::as_str).unwrap_or_default();
         CHANGES.contains(&word.as_str()) && before != "FOR"
     };
-    let is_alone = words.iter().position(|word| word == ";").is_none_or(|at| words[at..].iter().all(|one| one == ";"));
+    let is_alone = words.iter().skip_while(|word| *word != ";").all(|word| word == ";");
     BEGINS.contains(&first.as_str()) && is_alone && !rest.iter().enumerate().any(changes)
 }
 
 /// Returns the words of a text in capitals, and its semicolons, outside of quotes, comments and, but for those that
-/// open it, parentheses.
+/// open it, parentheses; none of a text that cannot be read.
 fn outer_words(sql: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut depth = 0_usize;
-    let mut rest = sql;
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '\'' | '"' | '`' => quoted_length(rest, first),
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + "*/".len()),
-            _ if first.is_alphabetic() || first == '_' => {
-                rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
-            }
-            _ => first.len_utf8(),
-        };
-        let (part, behind) = rest.split_at(length);
-        match first {
-            '(' if !words.is_empty() => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ';' => words.push(part.to_owned()),
-            _ if depth == 0 && (first.is_alphabetic() || first == '_') => words.push(part.to_uppercase()),
+    for token in Tokenizer::new(&GenericDialect, sql).tokenize().unwrap_or_default() {
+        match token {
+            Token::LParen if !words.is_empty() => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::SemiColon => words.push(";".to_owned()),
+            Token::Word(word) if depth == 0 && word.quote_style.is_none() => words.push(word.value.to_uppercase()),
             _ => {}
         }
-        rest = behind;
     }
     words
-}
-
-/// Returns the bytes from a quote to the one that closes it.
-fn quoted_length(text: &str, quote: char) -> usize {
-    let inside = text.get(quote.len_utf8()..).unwrap_or_default();
-    inside.find(quote).map_or(text.len(), |end| end + 2 * quote.len_utf8())
 }
 
 #[cfg(test)]
@@ -82,6 +67,9 @@ mod tests {
             "SELECT * INTO u FROM t",
             "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
             "/* SELECT */ UPDATE t SET x = 1",
+            "WITH a AS (SELECT 1 /* /* */ ' */) DELETE FROM t --'",
+            "WITH a AS (SELECT $$'$$) DELETE FROM t WHERE x <> $$'$$",
+            "WITH a AS (SELECT 1 /*/ ' */) DELETE FROM t --'",
             "",
         ] {
             assert!(!is_query(other), "{other}");
