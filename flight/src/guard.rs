@@ -63,8 +63,8 @@ pub(crate) async fn caller(state: &AppState, parts: &Parts) -> Result<Principal,
     }
 }
 
-/// Refuses a request of a foreign page whose credentials the browser may have sent by itself: it shows a certificate, and a
-/// password that it was given once, for whatever page sends the request.
+/// Refuses a request of a foreign page whose credentials the browser may have sent by itself: it shows a certificate,
+/// and a password that it was given once, for whatever page sends the request.
 pub(crate) fn check_unasked_credentials(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     match parts.method.is_safe() || has_bearer(&parts.headers) {
         true => Ok(()),

@@ -60,9 +60,9 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     let settings = &config.settings;
     init_logs(&settings.log).map_err(|error| CliError::failed(error.to_string()))?;
     let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
-    let (query, queue_timeout) = (settings.query.clone(), settings.query.queue_timeout.0);
+    let query = settings.query.clone();
     let embedded = EmbeddedEngine::open(config, &Arc::new(Bars::new(true))).await?;
-    let admission = Admission::new(query.slot_limits(embedded.engine.query_capacity()), queue_timeout);
+    let admission = Admission::new(query.slot_limits(embedded.engine.query_capacity()), query.queue_timeout.0);
     let caller = McpCaller {
         principal: Principal::local_admin(),
         database,

@@ -13,7 +13,7 @@ use super::output;
 use super::progress::Bars;
 use super::query_text::is_query;
 use super::target::{CliTarget, TargetArgs};
-use super::verify::{RowNow, RowsNow, read, same_value};
+use super::verify::{RowNow, RowsNow, has_value, read};
 
 /// Check that answers found right still hold
 ///
@@ -112,7 +112,7 @@ pub(super) async fn run(args: TestAnswersArgs) -> Result<(), CliError> {
 
 async fn read_here(embedded: &EmbeddedEngine, answer: &KnownAnswer) -> RowsNow {
     let rows = async {
-        let session = embedded.session(answer.database.as_deref()).await?;
+        let session = embedded.session(answer.database.as_deref()).await?.read_only();
         Ok::<_, CliError>(StreamedRows::from(session.sql(&answer.sql).await?))
     };
     read(rows.await).await
@@ -123,8 +123,7 @@ fn verdict(answer: &KnownAnswer, now: &RowsNow) -> Result<(), String> {
     let now = now.as_ref().map_err(Clone::clone)?;
     let expected = answer.rows.as_deref().unwrap_or_default();
     let same = |row: &Map<String, Value>, found: &RowNow| {
-        row.len() == found.len()
-            && row.iter().all(|(name, value)| found.get(name).is_some_and(|found| same_value(value, found.as_deref())))
+        row.len() == found.len() && row.iter().all(|(name, value)| has_value(found, name, value))
     };
     if expected.len() != now.len() {
         return Err(format!("{} rows, expected {}", now.len(), expected.len()));

@@ -284,8 +284,7 @@ impl StoredAnswer {
         // Other tools than queries are not called again.
         let Some(rows) = now.get(&key) else { return CellState::Same };
         let labels = self.calls.get(&key).map(|call| call.labels(column)).unwrap_or_default();
-        let has =
-            |row: &RowNow, name: &str| row.get(name).is_some_and(|found| same_value(&stored[name], found.as_deref()));
+        let has = |row: &RowNow, name: &str| has_value(row, name, &stored[name]);
         let is_there = rows
             .as_ref()
             .is_ok_and(|rows| rows.iter().any(|row| has(row, column) && labels.iter().all(|label| has(row, label))));
@@ -300,8 +299,7 @@ impl StoredAnswer {
         let call = self.calls.get(&key)?;
         let stored = call.rows.get(row)?;
         let labels = call.labels(column);
-        let has =
-            |row: &RowNow, name: &str| row.get(name).is_some_and(|found| same_value(&stored[name], found.as_deref()));
+        let has = |row: &RowNow, name: &str| has_value(row, name, &stored[name]);
         let is_it = |row: &&RowNow| labels.iter().all(|label| has(row, label));
         let mut found = now.get(&key)?.as_ref().ok()?.iter().filter(is_it);
         let only = found.next().filter(|_| found.next().is_none())?;
@@ -384,8 +382,13 @@ enum CellState {
     Unproven,
 }
 
+/// Whether a row that was read now has a stored value in a column.
+pub(super) fn has_value(row: &RowNow, column: &str, stored: &Value) -> bool {
+    row.get(column).is_some_and(|now| same_value(stored, now.as_deref()))
+}
+
 /// Whether a stored value and one read now are the same; a null is no empty text.
-pub(super) fn same_value(stored: &Value, now: Option<&str>) -> bool {
+fn same_value(stored: &Value, now: Option<&str>) -> bool {
     let Some(now) = now else { return stored.is_null() };
     let text = match stored {
         Value::String(text) => text.clone(),

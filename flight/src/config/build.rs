@@ -19,8 +19,8 @@ impl QuerySettings {
         if let Some(capacity) = capacity.filter(|capacity| *capacity < slots) {
             tracing::warn!(
                 queries = capacity,
-                "the process may have few threads: no more queries run at once, whatever `query.max_concurrent` says; raise the \
-                 limit of its control group (`pids.max`, `TasksMax=`) or its user (`ulimit -u`)"
+                "the process may have few threads: no more queries run at once, whatever `query.max_concurrent` says; \
+                 raise the limit of its control group (`pids.max`, `TasksMax=`) or its user (`ulimit -u`)"
             );
             slots = capacity;
         }

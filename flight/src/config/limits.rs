@@ -5,11 +5,23 @@ use super::{ByteSize, Settings};
 impl Settings {
     /// Returns a limit that nothing fits into, and what is wrong with it.
     pub(super) fn limit_fault(&self) -> Option<(&'static str, String)> {
-        let Self { query, http, flight, mcp, audit, .. } = self;
+        let Self { agent, query, http, flight, mcp, audit, .. } = self;
         let times = [
+            ("agent.run_timeout", agent.run_timeout),
+            ("http.body_timeout", http.body_timeout),
             ("http.header_timeout", http.header_timeout),
+            ("http.import_timeout", http.import_timeout),
+            ("flight.upload_idle_timeout", flight.upload_idle_timeout),
+            ("query.timeout", query.timeout),
             ("query.reader_idle", query.reader_idle),
             ("mcp.session_idle", mcp.session_idle),
+        ];
+        let counts = [
+            ("agent.prompt_tokens", agent.prompt_tokens),
+            ("agent.tool_result_tokens", agent.tool_result_tokens),
+            ("agent.max_concurrent_runs", agent.max_concurrent_runs),
+            ("http.max_connections", http.max_connections),
+            ("mcp.max_sessions", mcp.max_sessions),
         ];
         let sizes = [
             ("query.memory", Some(query.memory)),
@@ -24,6 +36,9 @@ impl Settings {
         if let Some((key, _)) = sizes.into_iter().find(|(_, size)| *size == Some(ByteSize(0))) {
             return Some((key, "must be more than nothing".to_owned()));
         }
+        if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return Some((key, "must be at least 1".to_owned()));
+        }
         // Elsewhere it means for ever; here it would delete each record.
         if audit.retention.0.is_zero() {
             return Some(("audit.retention", "must be longer than nothing; 36500d is a hundred years".to_owned()));
@@ -37,8 +52,8 @@ impl Settings {
         Some(("http.cors_allowed_origins", fault))
     }
 
-    /// Returns warnings of limits that cannot be reached because others are lower. `is_said` knows which settings somebody wrote:
-    /// defaults give way in silence.
+    /// Returns warnings of limits that cannot be reached because others are lower. `is_said` knows which settings
+    /// somebody wrote: defaults give way in silence.
     pub(super) fn unreachable_limits(&self, is_said: impl Fn(&str) -> bool) -> Vec<String> {
         let Self { query, agent, .. } = self;
         let sizes = [
@@ -70,8 +85,8 @@ impl Settings {
         let (whole, slow) = (agent.run_timeout, agent.slow_run_timeout);
         if is_said("agent.slow_run_timeout") && slow.0 < whole.0 {
             warnings.push(format!(
-                "`agent.slow_run_timeout` is {slow}, less than `agent.run_timeout`, which is {whole}: runs of slow models get no \
-                 longer"
+                "`agent.slow_run_timeout` is {slow}, less than `agent.run_timeout`, which is {whole}: runs of slow \
+                 models get no longer"
             ));
         }
         warnings

@@ -174,7 +174,7 @@ impl Config {
         warnings.extend(settings.agent.missing_keys(&sources.environment));
         let mut config = Self { settings, warnings, origins };
         config.check()?;
-        let unreachable = config.settings.unreachable_limits(|key| config.origin(key) != Origin::Default);
+        let unreachable = config.settings.unreachable_limits(|key| config.is_said(key));
         config.warnings.extend(unreachable);
         config.choose_model()?;
         config.keep_run_timeout();
@@ -220,6 +220,11 @@ impl Config {
         found.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
+    /// Whether somebody wrote a setting.
+    fn is_said(&self, path: &str) -> bool {
+        self.origin(path) != Origin::Default
+    }
+
     /// With a list of models, `agent.model` says which of them is the default.
     fn choose_model(&mut self) -> Result<(), ConfigError> {
         let origin = self.origin("agent.model");
@@ -238,8 +243,7 @@ impl Config {
 
     /// Lets a run take as long as somebody said, and no longer.
     fn keep_run_timeout(&mut self) {
-        let is_said = |path: &str| self.origin(path) != Origin::Default;
-        if is_said("agent.run_timeout") && !is_said("agent.slow_run_timeout") {
+        if self.is_said("agent.run_timeout") && !self.is_said("agent.slow_run_timeout") {
             self.settings.agent.slow_run_timeout = self.settings.agent.run_timeout;
         }
     }
@@ -270,9 +274,6 @@ impl Config {
         if let Some((key, fault)) = settings.auth.oidc.fault() {
             return invalid(key, fault);
         }
-        if settings.agent.run_timeout.0.is_zero() {
-            return invalid("agent.run_timeout", "must be longer than nothing".to_owned());
-        }
         if settings.agent.result_lifetime.0.is_zero() {
             return invalid(
                 "agent.result_lifetime",
@@ -282,15 +283,6 @@ impl Config {
         if !(1..=MAX_TOOL_ROWS).contains(&settings.agent.default_tool_rows) {
             return invalid("agent.default_tool_rows", format!("must be from 1 to {MAX_TOOL_ROWS}"));
         }
-        if settings.agent.prompt_tokens == 0 {
-            return invalid("agent.prompt_tokens", "must be at least 1".to_owned());
-        }
-        if settings.agent.tool_result_tokens == 0 {
-            return invalid("agent.tool_result_tokens", "must be at least 1".to_owned());
-        }
-        if settings.agent.max_concurrent_runs == 0 {
-            return invalid("agent.max_concurrent_runs", "must be at least 1".to_owned());
-        }
         if matches!(settings.agent.answer_threshold, AnswerThreshold::Probability(_))
             && settings.agent.confidence.is_none()
         {
@@ -299,18 +291,6 @@ impl Config {
         }
         if let Some(fault) = settings.agent.models_fault() {
             return invalid("agent.models", fault);
-        }
-        if settings.http.max_connections == 0 {
-            return invalid("http.max_connections", "must be at least 1".to_owned());
-        }
-        for (key, timeout) in [
-            ("http.body_timeout", settings.http.body_timeout),
-            ("http.import_timeout", settings.http.import_timeout),
-            ("flight.upload_idle_timeout", settings.flight.upload_idle_timeout),
-        ] {
-            if timeout.0.is_zero() {
-                return invalid(key, "must be longer than nothing".to_owned());
-            }
         }
         if let Some((key, fault)) = settings.limit_fault() {
             return invalid(key, fault);
@@ -336,12 +316,6 @@ impl Config {
         if let Some(token) = tokens.iter().find(|token| CubeSettings::is_reserved(&token.subject_or_default())) {
             let detail = format!("subject `{}` may not begin with `cube:`", token.subject_or_default());
             return invalid("auth.tokens", detail);
-        }
-        if settings.mcp.max_sessions == 0 {
-            return invalid("mcp.max_sessions", "must be at least 1".to_owned());
-        }
-        if settings.query.timeout.0.is_zero() {
-            return invalid("query.timeout", "must be longer than nothing".to_owned());
         }
         if let Some((key, fault)) = settings.query.scan_fault() {
             return invalid(key, fault);

@@ -291,8 +291,8 @@ impl Encoder for TextEncoder<'_> {
     }
 }
 
-/// Returns what is written of a date or a time that no calendar has: its number in the column's unit, of which `last` is the
-/// last. DuckDB keeps the infinite ones as the ends of the range.
+/// Returns what is written of a date or a time that no calendar has: its number in the column's unit, of which `last`
+/// is the last. DuckDB keeps the infinite ones as the ends of the range.
 pub(crate) fn beyond_calendar(ticks: i64, last: i64) -> String {
     match ticks {
         ticks if ticks == last => "infinity".to_owned(),

@@ -120,15 +120,17 @@ impl Calls {
     }
 
     async fn all_ended(&mut self) {
-        while self.tasks.join_next().await.is_some() {}
+        while let Some(ended) = self.tasks.join_next().await {
+            self.forget(ended.ok());
+        }
     }
 
     /// Ends the requests in progress, and says so: whoever has piped them in would read nothing of them.
     async fn give_up(&mut self, server: &ProxiedServer) {
-        let unanswered: Vec<String> =
-            self.by_id.drain().filter(|(_, call)| !call.is_finished()).map(|(id, _)| id).collect();
-        self.tasks.shutdown().await;
-        for id in unanswered {
+        self.tasks.abort_all();
+        // Those that were answered meanwhile are forgotten.
+        self.all_ended().await;
+        for id in std::mem::take(&mut self.by_id).into_keys() {
             // A notification has none.
             let id: Value = serde_json::from_str(&id).unwrap_or_default();
             if !id.is_null() {
