@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::limits::{QueryUsage, check_plan_size};
 use crate::runtime::PlanningState;
 use crate::sql::FileSources;
-use crate::sql::date_coercions::check_date_coercions;
+use crate::sql::date_coercions::with_coerced_types;
 use crate::sql::embedded_texts::with_embedded_texts;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::{ParsedStatement, parse_statement};
@@ -138,7 +138,5 @@ pub(super) fn analysed(state: &SessionState, plan: LogicalPlan, parameters: Para
         parameters => settle_times(parameters.bind(plan)?)?,
     };
     QueryUsage::check_current()?;
-    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    check_date_coercions(&plan)?;
-    Ok(plan)
+    Ok(with_coerced_types(state, plan)?)
 }

@@ -6,14 +6,21 @@
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::error::EngineError;
 use crate::type_names::sql_name;
 
-/// Checks that no whole number is taken for a date. Errors: `sql_plan_error`.
-pub(crate) fn check_date_coercions(plan: &LogicalPlan) -> Result<()> {
+/// Returns a plan with its types coerced. Errors: `sql_plan_error` where a whole number would be taken for a date.
+pub(crate) fn with_coerced_types(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    check_date_coercions(&plan)?;
+    Ok(plan)
+}
+
+fn check_date_coercions(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let mut schema = None;
         node.apply_expressions(|expr| {

@@ -21,6 +21,7 @@ use querent_catalog::{Principal, Restriction, RowRestriction, TableInfo};
 
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
+use super::date_coercions::with_coerced_types;
 use super::parse::{ParsedStatement, parse_statement};
 use super::resolved_names::{PlanningScope, ResolvedNames};
 use crate::error::{EngineError, Result};
@@ -123,7 +124,7 @@ pub(crate) fn restricted_plan(
         },
         None => error.into(),
     })?;
-    Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
+    Ok(with_coerced_types(state, plan)?)
 }
 
 /// Converts columns to the types that they have in the table, and drops the name of the table from theirs.
