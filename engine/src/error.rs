@@ -361,9 +361,15 @@ fn is_of_other_systems(name: &str) -> bool {
     name.starts_with("pg_") || name.starts_with("duckdb_") || name.starts_with("sqlite_") || name == "mysql"
 }
 
+/// Returns whether an ending is that of files that are read.
+fn is_file_ending(ending: &str) -> bool {
+    const ENDINGS: [&str; 10] =
+        ["csv", "tsv", "json", "ndjson", "jsonl", "geojson", "parquet", "xlsx", "arrow", "feather"];
+    ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending))
+}
+
 /// Returns whether a name has the ending of a file, before that of its compression.
 fn is_name_of_file(name: &str) -> bool {
-    const ENDINGS: [&str; 8] = ["arrow", "csv", "json", "jsonl", "ndjson", "parquet", "tsv", "xlsx"];
-    let is_ending = |part: &str| ENDINGS.iter().any(|ending| part.eq_ignore_ascii_case(ending));
-    name.rsplit('.').take(2).any(is_ending) && name.contains('.')
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    is_file_ending(ending) || stem.rsplit_once('.').is_some_and(|(_, inner)| is_file_ending(inner))
 }

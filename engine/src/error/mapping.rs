@@ -10,6 +10,7 @@ use arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use parquet::errors::ParquetError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
@@ -17,7 +18,7 @@ use super::other_dialects::{call_of_keyword, called_of, instead_of, statement_in
 use super::told_by_text::{is_of_a_pattern, offset_overflow, own_words, ungrouped, unknown_parameter, with_remedy};
 use super::told_by_worker::told_by_worker;
 use super::unfit_calls::{from_wrong_use, instead_of_call, instead_of_cast, instead_of_type, unfit_keys};
-use super::{EngineError, catalog_error_in, full_disk_in, lost_file_in, store_error_in};
+use super::{EngineError, catalog_error_in, full_disk_in, is_file_ending, lost_file_in, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
 const LISTED_COLUMNS: usize = 12;
@@ -41,7 +42,10 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::NotImplemented(message) => from_not_implemented(&message),
             DataFusionError::ResourcesExhausted(message) => Self::MemoryExceeded { detail: memory_detail(&message) },
             DataFusionError::ArrowError(error, _) => Self::from(*error),
-            DataFusionError::ParquetError(error) => from_cause(error.as_ref()),
+            DataFusionError::ParquetError(error) => match *error {
+                ParquetError::External(inner) if inner.is::<Self>() => from_boxed(inner),
+                other => from_cause(&other),
+            },
             DataFusionError::ObjectStore(error) => from_cause(error.as_ref()),
             DataFusionError::IoError(error) => from_cause(&error),
             DataFusionError::Execution(message) => offset_overflow(&message)
@@ -164,6 +168,10 @@ fn from_shared(error: &DataFusionError) -> EngineError {
             other => from_cause(other),
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
+        DataFusionError::ParquetError(error) => match error.as_ref() {
+            ParquetError::External(inner) if inner.is::<EngineError>() => copy_boxed(inner.as_ref()),
+            other => from_cause(other),
+        },
         DataFusionError::NotImplemented(message) => from_not_implemented(message),
         DataFusionError::Plan(message) => from_plan_message(message),
         DataFusionError::Execution(message) => offset_overflow(message)
@@ -308,13 +316,10 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
 
 /// Returns the file of this stem that a statement names as if it were a table of a database.
 fn unquoted_file<'s>(statement: &'s str, stem: &str) -> Option<&'s str> {
-    const ENDINGS: [&str; 10] =
-        ["csv", "tsv", "json", "ndjson", "jsonl", "geojson", "parquet", "xlsx", "arrow", "feather"];
     statement.match_indices(stem).find_map(|(at, _)| {
         let rest = statement.get(at + stem.len()..)?.strip_prefix('.')?;
         let ending = rest.split(|char: char| !char.is_alphanumeric()).next()?;
-        let is_known = ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending));
-        statement.get(at..at + stem.len() + 1 + ending.len()).filter(|_| is_known)
+        statement.get(at..at + stem.len() + 1 + ending.len()).filter(|_| is_file_ending(ending))
     })
 }
 

@@ -56,8 +56,43 @@ pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
 
 /// Returns what is said in the place of a message that says too little.
 pub(super) fn own_words(message: &str) -> Option<&'static str> {
-    // DataFusion's words for arguments that it takes as they are written only.
-    const WRITTEN_OUT: [(&str, &str); 5] = [
+    // What a message has in it, and what is said in its place.
+    const INSTEAD: [(&str, &str); 13] = [
+        (
+            "does not support logical expression AggregateFunction",
+            "an aggregate is of rows, and not of another aggregate such as max(count(*)): compute the inner one in a subquery, and \
+             the outer one of its rows",
+        ),
+        (
+            "does not support logical expression WindowFunction",
+            "a window function is of the rows that WHERE keeps: write QUALIFY row_number() OVER (...) = 1 behind WHERE, or compute \
+             it in a subquery and compare there",
+        ),
+        (
+            "ate part 'TIMEZONE",
+            "a timestamp keeps no zone, it is one in UTC; how far a zone is from it are seconds: \
+             date_diff('second', time AT TIME ZONE 'UTC', time AT TIME ZONE 'Europe/Berlin')",
+        ),
+        (
+            "rrays_zip expects array arguments, got Boolean",
+            "list_zip takes lists, the shorter ones with nulls behind them; to cut all to the shortest write \
+             list_zip(a[1:n], b[1:n]) with n as least(len(a), len(b))",
+        ),
+        (
+            "nnest should be rewritten to LogicalPlan::Unnest",
+            "unnest makes rows, in a select list or in FROM; put it there below: SELECT x FROM (SELECT unnest(list) AS x FROM t) \
+             WHERE x > 1",
+        ),
+        (
+            "ubstring without for/from is not valid",
+            "substring takes where to begin: substring(text, 2), substring(text, 2, 3)",
+        ),
+        (
+            "params but UDF support only",
+            "the lambda names more values than its function gives it: list_transform(list, (x, i) -> x * i), \
+             list_reduce(list, (a, x) -> a + x)",
+        ),
+        // DataFusion's words for arguments that it takes as they are written only.
         (
             "ranularity of `date_trunc` must be",
             "the part is written out, as in date_trunc('month', time); one of each row is chosen by CASE part WHEN 'month' THEN \
@@ -80,56 +115,15 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
             "requires its second argument to be a non-empty constant string",
             "the type is written out, as in arrow_cast(value, 'Int8')",
         ),
+        (
+            "ncountered non UTF-8 data",
+            "bytes that are no UTF-8 text are not cast to text; write encode(bytes, 'hex') or TRY_CAST(bytes AS VARCHAR)",
+        ),
     ];
     if message.contains("annot access field at argument") && message.contains("type Utf8") {
         return Some("a text has no fields; of JSON write value -> 'name', or json_extract(value, '$.name[0]')");
     }
-    if message.contains("does not support logical expression AggregateFunction") {
-        return Some(
-            "an aggregate is of rows, and not of another aggregate such as max(count(*)): compute the inner one in a subquery, and \
-             the outer one of its rows",
-        );
-    }
-    if message.contains("does not support logical expression WindowFunction") {
-        return Some(
-            "a window function is of the rows that WHERE keeps: write QUALIFY row_number() OVER (...) = 1 behind WHERE, or compute \
-             it in a subquery and compare there",
-        );
-    }
-    if message.contains("ate part 'TIMEZONE") {
-        return Some(
-            "a timestamp keeps no zone, it is one in UTC; how far a zone is from it are seconds: \
-             date_diff('second', time AT TIME ZONE 'UTC', time AT TIME ZONE 'Europe/Berlin')",
-        );
-    }
-    if message.contains("rrays_zip expects array arguments, got Boolean") {
-        return Some(
-            "list_zip takes lists, the shorter ones with nulls behind them; to cut all to the shortest write \
-             list_zip(a[1:n], b[1:n]) with n as least(len(a), len(b))",
-        );
-    }
-    if message.contains("nnest should be rewritten to LogicalPlan::Unnest") {
-        return Some(
-            "unnest makes rows, in a select list or in FROM; put it there below: SELECT x FROM (SELECT unnest(list) AS x FROM t) \
-             WHERE x > 1",
-        );
-    }
-    if message.contains("ubstring without for/from is not valid") {
-        return Some("substring takes where to begin: substring(text, 2), substring(text, 2, 3)");
-    }
-    if message.contains("params but UDF support only") {
-        return Some(
-            "the lambda names more values than its function gives it: list_transform(list, (x, i) -> x * i), \
-             list_reduce(list, (a, x) -> a + x)",
-        );
-    }
-    let written_out = WRITTEN_OUT.iter().find(|(said, _)| message.contains(said)).map(|(_, words)| *words);
-    if written_out.is_some() {
-        return written_out;
-    }
-    message.contains("ncountered non UTF-8 data").then_some(
-        "bytes that are no UTF-8 text are not cast to text; write encode(bytes, 'hex') or TRY_CAST(bytes AS VARCHAR)",
-    )
+    INSTEAD.iter().find(|(said, _)| message.contains(said)).map(|(_, words)| *words)
 }
 
 /// Returns a message of the planner with what to write instead, where it has none.

@@ -25,6 +25,7 @@ use datafusion::physical_expr_adapter::{
 };
 use futures::{FutureExt, StreamExt, TryFutureExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{ConvertedType, LogicalType};
@@ -226,16 +227,22 @@ pub(crate) fn read_renamed_parquet(
     wanted: &Schema,
     mut each: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<()> {
+    let refusal = Refusal::default();
     let unfit = |error: ParquetError| {
-        store_error_in(&error).unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string()))
+        let refused = refusal.lock().take().or_else(|| store_error_in(&error));
+        refused.unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string()))
     };
-    let damaged = |error: ArrowError| match EngineError::from(error) {
-        EngineError::Execution { message } | EngineError::InvalidValue { message } => {
-            bad_line(&file.path, None, None, message)
+    let damaged = |error: ArrowError| {
+        let refused = refusal.lock().take();
+        match refused.unwrap_or_else(|| EngineError::from(error)) {
+            EngineError::Execution { message } | EngineError::InvalidValue { message } => {
+                bad_line(&file.path, None, None, message)
+            }
+            other => other,
         }
-        other => other,
     };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(ParquetChunks(file.clone())).map_err(unfit)?;
+    let chunks = ParquetChunks(file.clone(), Arc::clone(&refusal));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(unfit)?;
     let places = ColumnPlaces::find(reader.schema(), wanted);
     let written = reader.parquet_schema().root_schema().get_fields();
     let is_read_as_days = |place: &usize| {
@@ -245,7 +252,7 @@ pub(crate) fn read_renamed_parquet(
     let intervals: Vec<usize> = places.read.iter().copied().filter(is_read_as_days).collect();
     let mut months = match intervals.is_empty() {
         true => None,
-        false => Some(months_of(file, reader.schema(), &intervals).map_err(unfit)?),
+        false => Some(months_of(file, reader.schema(), &intervals, &refusal).map_err(unfit)?),
     };
     let mask = ProjectionMask::roots(reader.parquet_schema(), places.read.iter().copied());
     let reader = reader.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(unfit)?;
@@ -269,6 +276,7 @@ fn months_of(
     file: &LocatedFile,
     columns: &SchemaRef,
     intervals: &[usize],
+    refusal: &Refusal,
 ) -> Result<ParquetRecordBatchReader, ParquetError> {
     let months = |(place, field): (usize, &Arc<Field>)| match intervals.contains(&place) {
         true => Arc::new(field.as_ref().clone().with_data_type(DataType::Interval(IntervalUnit::YearMonth))),
@@ -276,7 +284,8 @@ fn months_of(
     };
     let columns = Schema::new(columns.fields().iter().enumerate().map(months).collect::<Vec<_>>());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(columns));
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(ParquetChunks(file.clone()), options)?;
+    let chunks = ParquetChunks(file.clone(), Arc::clone(refusal));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, options)?;
     let mask = ProjectionMask::roots(reader.parquet_schema(), intervals.iter().copied());
     reader.with_projection(mask).with_batch_size(BATCH_ROWS).build()
 }
@@ -319,8 +328,11 @@ impl ScanReader for RenamedParquetReader {
     }
 }
 
+/// The refusal of a page: Parquet's reader hands errors on as texts.
+type Refusal = Arc<Mutex<Option<EngineError>>>;
+
 /// A file as the reader of Parquet takes it, wherever it lies. Blocks.
-struct ParquetChunks(LocatedFile);
+struct ParquetChunks(LocatedFile, Refusal);
 
 impl ParquetChunks {
     fn read_from(&self, start: u64) -> Result<OpenSourceFile, ParquetError> {
@@ -342,7 +354,11 @@ impl ChunkReader for ParquetChunks {
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let mut reader = BufReader::new(self.read_from(start)?);
         // Headers of pages are read so.
-        admit_pages(reader.fill_buf()?).map_err(|error| ParquetError::External(Box::new(error)))?;
+        if let Err(error) = admit_pages(reader.fill_buf()?) {
+            let said = ParquetError::General(error.to_string());
+            *self.1.lock() = Some(error);
+            return Err(said);
+        }
         Ok(reader)
     }
 
