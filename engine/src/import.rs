@@ -523,9 +523,7 @@ fn stream_from_thread(
     produce: impl FnOnce(&BatchSender) -> Result<()> + Send + 'static,
 ) -> SendableRecordBatchStream {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let usage = QueryUsage::current();
-    tokio::task::spawn_blocking(move || {
-        let _entered = usage.as_ref().map(QueryUsage::enter);
+    tokio::task::spawn_blocking(QueryUsage::carried(move || {
         let output = BatchSender(sender);
         // A stream that ends is complete: without this, a panic would end it as if all had been read.
         let produced = std::panic::catch_unwind(AssertUnwindSafe(|| produce(&output)));
@@ -534,7 +532,7 @@ fn stream_from_thread(
             // The error is lost only where nobody reads the stream any more.
             let _ = output.0.blocking_send(Err(error.into()));
         }
-    });
+    }));
     let batches = futures::stream::unfold(receiver, |mut receiver| async move {
         let batch = receiver.recv().await?;
         Some((batch, receiver))

@@ -80,6 +80,7 @@ mod threads;
 mod timestamp;
 mod turns;
 mod type_names;
+mod type_parts;
 mod vector_indexing;
 
 pub use cluster_worker::{AbandonTaskOnDrop, ClusterWorker, TaskThreads};

@@ -127,10 +127,7 @@ fn check_copies(values: &ArrayRef, indices: &[Option<u32>]) -> Result<()> {
             return Err(invalid(format!("list_select makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
         }
     }
-    match QueryUsage::current() {
-        Some(usage) => Ok(usage.admit(bytes)?),
-        None => Ok(()),
-    }
+    Ok(QueryUsage::admit_current(bytes)?)
 }
 
 /// Returns the positions of the items in their order.

@@ -1,7 +1,7 @@
 //! Texts as times, by patterns of C: `strptime('5.3.2024', '%d.%m.%Y')`. What a pattern does not name is the first there is, in 1900;
 //! the name of a weekday beside a date says nothing, as in DuckDB.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
@@ -127,11 +127,11 @@ fn with_whole_fraction(text: &str, items: &[Item<'static>]) -> Option<String> {
 
 /// Returns how many digits a part of a pattern has that is a fraction of a second.
 fn fraction_digits(item: &Item<'static>) -> Option<usize> {
-    let fractions = [("%6f", 6), ("%3f", 3), ("%9f", 9)];
-    fractions
-        .into_iter()
-        .find(|(part, _)| StrftimeItems::new(part).next().as_ref() == Some(item))
-        .map(|(_, digits)| digits)
+    static FRACTIONS: LazyLock<Vec<(Item<'static>, usize)>> = LazyLock::new(|| {
+        let fractions = [("%6f", 6), ("%3f", 3), ("%9f", 9)];
+        fractions.into_iter().filter_map(|(part, digits)| Some((StrftimeItems::new(part).next()?, digits))).collect()
+    });
+    FRACTIONS.iter().find(|(part, _)| part == item).map(|(_, digits)| *digits)
 }
 
 /// Returns the date of what was read. A month or a day comes before the number of a day or of a week in the year.

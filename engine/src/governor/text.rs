@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 
 use super::compiled_patterns::compiled_bytes;
 use crate::error::EngineError;
+use crate::type_parts::any_part;
 
 /// The longest text that is parsed as a number.
 const MAX_NUMBER_BYTES: usize = 4_096;
@@ -280,26 +281,10 @@ fn text_lengths(array: &dyn Array) -> Option<Box<dyn Iterator<Item = usize> + '_
 
 /// Whether a type is a decimal or holds some.
 pub(super) fn holds_decimals(data_type: &DataType) -> bool {
-    data_type.is_decimal() || nested(data_type, &holds_decimals)
+    data_type.is_decimal() || any_part(data_type, &holds_decimals)
 }
 
 /// Whether a type is text or holds some.
 pub(super) fn holds_text(data_type: &DataType) -> bool {
-    data_type.is_string() || nested(data_type, &holds_text)
-}
-
-fn nested(data_type: &DataType, holds: &dyn Fn(&DataType) -> bool) -> bool {
-    match data_type {
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => holds(field.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| holds(field.data_type())),
-        DataType::Union(fields, _) => fields.iter().any(|(_, field)| holds(field.data_type())),
-        DataType::Dictionary(_, values) => holds(values),
-        DataType::RunEndEncoded(_, values) => holds(values.data_type()),
-        _ => false,
-    }
+    data_type.is_string() || any_part(data_type, &holds_text)
 }

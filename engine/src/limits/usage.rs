@@ -159,7 +159,7 @@ impl QueryUsage {
     }
 
     /// Lets this thread work for the query until what is returned is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
+    pub(super) fn enter(self: &Arc<Self>) -> Entered {
         Entered::enter(Arc::clone(self))
     }
 
@@ -181,6 +181,20 @@ impl QueryUsage {
     /// Asks for `bytes` that no pool counts. Errors: `memory_exceeded` where the process has no room for them.
     pub(crate) fn admit(&self, bytes: usize) -> Result<(), EngineError> {
         self.resident.admit(bytes)
+    }
+
+    /// Asks for `bytes` for the query of this thread, as [`QueryUsage::admit`]; nothing where it works for none.
+    pub(crate) fn admit_current(bytes: usize) -> Result<(), EngineError> {
+        Self::current().map_or(Ok(()), |usage| usage.admit(bytes))
+    }
+
+    /// Returns work for another thread, which does it for the query that this one works for, if there is one.
+    pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+        let usage = Self::current();
+        move || {
+            let _entered = usage.as_ref().map(Self::enter);
+            work()
+        }
     }
 
     /// Records the size of values that were made, for the query and for the batch in hand.
@@ -281,7 +295,7 @@ impl<F: Future> Future for InQuery<F> {
 
 /// Puts back the query that the thread worked for before.
 #[must_use]
-pub(crate) struct Entered(Option<Arc<QueryUsage>>);
+pub(super) struct Entered(Option<Arc<QueryUsage>>);
 
 impl Entered {
     fn enter(usage: Arc<QueryUsage>) -> Self {
@@ -316,12 +330,6 @@ impl JoinSetTracer for SpawnedTasks {
     }
 
     fn trace_block(&self, work: Box<dyn FnOnce() -> Boxed + Send>) -> Box<dyn FnOnce() -> Boxed + Send> {
-        match QueryUsage::current() {
-            Some(usage) => Box::new(move || {
-                let _entered = Entered::enter(usage);
-                work()
-            }),
-            None => work,
-        }
+        Box::new(QueryUsage::carried(work))
     }
 }

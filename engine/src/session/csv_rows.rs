@@ -32,7 +32,7 @@ impl<W: Write> CsvTexts<W> {
         Ok(self.file.write_all(&line)?)
     }
 
-    /// Writes rows. Errors: a nested value.
+    /// Writes rows, of which no column is nested. Errors: what the file does not take.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let options = FormatOptions::default();
         let nulls: Vec<Option<NullBuffer>> = batch.columns().iter().map(|column| column.logical_nulls()).collect();

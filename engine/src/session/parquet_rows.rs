@@ -12,6 +12,8 @@ use parquet::basic::Compression;
 use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 
+use crate::type_parts::any_part;
+
 /// The most rows and bytes of a row group, all of which its writer holds: DuckDB's rows, and fewer wide ones.
 const ROW_GROUP_ROWS: usize = 122_880;
 const ROW_GROUP_BYTES: usize = 64 << 20;
@@ -19,15 +21,7 @@ const ROW_GROUP_BYTES: usize = 64 << 20;
 /// Returns the name of a column of a type that Parquet files do not hold, an INTERVAL, if there is one.
 pub fn parquet_lacks(schema: &Schema) -> Option<&str> {
     fn is_unfit(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::Interval(_) => true,
-            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-                is_unfit(item.data_type())
-            }
-            DataType::Map(entries, _) => is_unfit(entries.data_type()),
-            DataType::Struct(fields) => fields.iter().any(|field| is_unfit(field.data_type())),
-            _ => false,
-        }
+        matches!(data_type, DataType::Interval(_)) || any_part(data_type, &is_unfit)
     }
     let unfit = schema.fields().iter().find(|field| is_unfit(field.data_type()))?;
     Some(unfit.name())

@@ -294,11 +294,13 @@ impl StatementPlanner<'_> {
             insert.source = Some(Box::new(query_of(SetExpr::Values(values))));
             return Ok(());
         }
-        let folded: HashSet<String> = named.iter().map(|name| name.value.to_lowercase()).collect();
-        let is_named = |column: &&ColumnInfo| folded.contains(&column.name.to_lowercase());
         let omitted: Vec<&ColumnInfo> = match insert.columns.is_empty() {
             true => Vec::new(),
-            false => columns.iter().filter(|column| column.default.is_some() && !is_named(column)).collect(),
+            false => {
+                let folded: HashSet<String> = named.iter().map(|name| name.value.to_lowercase()).collect();
+                let is_named = |column: &ColumnInfo| folded.contains(&column.name.to_lowercase());
+                columns.iter().filter(|column| column.default.is_some() && !is_named(column)).collect()
+            }
         };
         if omitted.is_empty() && !says_default {
             return Ok(());

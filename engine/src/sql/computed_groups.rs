@@ -8,6 +8,7 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 
+use super::interval_keys::named;
 use super::plan_nodes::any_node;
 
 /// Returns the plan with grouping sets of columns only.
@@ -47,22 +48,14 @@ fn with_columns_below(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> 
     let as_columns = |expr: Expr| expr.transform_down(as_column).data();
     let groups = aggregate.group_expr.into_iter().map(as_columns).collect::<Result<_>>()?;
     let aggregates = aggregate.aggr_expr.into_iter().map(as_columns).collect::<Result<_>>()?;
-    let grouped = Aggregate::try_new(Arc::new(below), groups, aggregates)?;
-    let grouped_columns = grouped.schema.columns();
-    // What `grouping` is computed of goes no further than to it.
-    let is_open = |expr: &Expr| matches!(expr, Expr::AggregateFunction(call) if call.func.name() == "grouping");
-    let calls_grouping = grouped.aggr_expr.iter().any(|expr| expr.exists(|part| Ok(is_open(part))).unwrap_or(true));
-    let plan = LogicalPlan::Aggregate(grouped);
-    if grouped_columns == results {
+    let plan = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(below), groups, aggregates)?);
+    let grouped = plan.schema().columns();
+    if grouped == results {
         return Ok(Transformed::yes(plan));
     }
-    // What is above finds groups and aggregates by the names that they had.
-    let kept = grouped_columns.into_iter().zip(results);
-    let kept = kept.filter(|(column, _)| !calls_grouping || column.name != Aggregate::INTERNAL_GROUPING_ID);
-    let renamed = kept.map(|(column, result)| match column == result {
-        true => Expr::Column(column),
-        false => Expr::Column(column).alias_qualified(result.relation, result.name),
-    });
+    // What is above finds groups and aggregates by the names that they had; the number of a set is nobody else's.
+    let kept = grouped.into_iter().zip(results).filter(|(column, _)| column.name != Aggregate::INTERNAL_GROUPING_ID);
+    let renamed = kept.map(|(column, result)| named(Expr::Column(column), result.relation, &result.name));
     Ok(Transformed::yes(LogicalPlanBuilder::from(plan).project(renamed)?.build()?))
 }
 

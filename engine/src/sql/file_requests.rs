@@ -178,12 +178,16 @@ fn name_ident(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 
+/// Returns whether a text in the place of a table is the name of files.
+pub(super) fn is_path(text: &str) -> bool {
+    text.contains(['.', '/', '\\', '*'])
+}
+
 fn file_request(factor: &TableFactor) -> Result<Option<FileRequest>> {
     match factor {
         TableFactor::Table { name: ObjectName(parts), args: None, .. } => {
             let [ObjectNamePart::Identifier(ident)] = parts.as_slice() else { return Ok(None) };
-            let is_path = ident.value.contains(['.', '/', '\\', '*']);
-            if ident.quote_style != Some('\'') || !is_path {
+            if ident.quote_style != Some('\'') || !is_path(&ident.value) {
                 return Ok(None);
             }
             let last = ident.value.rsplit(['/', '\\']).next().unwrap_or_default();

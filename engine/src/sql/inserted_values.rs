@@ -12,7 +12,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::marks;
-use super::shorthand::{plain, query_of, select_star, table_factor};
+use super::parameters::position;
+use super::shorthand::{plain, query_of, select_star, table_factor, taken};
 
 /// Marks the VALUES of the query of such a statement but for those that are its rows.
 pub(super) fn mark_inner_values(query: &mut Query) {
@@ -57,8 +58,7 @@ impl SettledParameters<'_> {
     /// Whether an expression is a parameter with a number whose value is an interval.
     fn is_interval(&self, expr: &Expr) -> bool {
         let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr else { return false };
-        let place = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
-        let value = place.and_then(|place| self.values.get(place)?.as_ref());
+        let value = position(name).and_then(|number| self.values.get(number.checked_sub(1)?)?.as_ref());
         value.is_some_and(|field| matches!(field.data_type(), DataType::Interval(_) | DataType::Duration(_)))
     }
 }
@@ -81,7 +81,7 @@ impl VisitorMut for SettledParameters<'_> {
         if let Expr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, right } = expr {
             for operand in [left, right] {
                 if self.is_interval(operand) {
-                    **operand = cast_to_interval((**operand).clone());
+                    **operand = cast_to_interval(taken(operand));
                 }
             }
         }

@@ -115,7 +115,7 @@ fn grouped_by_length(aggregate: Aggregate) -> Result<LogicalPlan> {
 }
 
 /// Gives an expression a name that it has not.
-fn named(expr: Expr, relation: Option<TableReference>, name: &str) -> Expr {
+pub(super) fn named(expr: Expr, relation: Option<TableReference>, name: &str) -> Expr {
     match &expr {
         Expr::Column(column) if column.relation == relation && column.name == name => expr,
         _ => expr.alias_qualified(relation, name),

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, LogicalPlan, Ope
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::catalog_table::{CatalogTable, KeptSource};
+use super::parameters::position;
 use super::vector_search::is_distance;
 use crate::functions::EMBED;
 use crate::governor::Folding;
@@ -281,8 +282,7 @@ fn with_literals(expr: Expr, values: &[ScalarValue]) -> Result<Expr> {
 }
 
 fn value_of<'v>(id: &str, values: &'v [ScalarValue]) -> Option<&'v ScalarValue> {
-    let position: usize = id.strip_prefix('$')?.parse().ok()?;
-    values.get(position.checked_sub(1)?)
+    values.get(position(id)?.checked_sub(1)?)
 }
 
 /// Returns whether an expression is made of comparisons, as far as it has parameters.

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
 
 use super::lateral_joins::{Pulled, item_names, list_name, pull, takes_lists_apart, written_outside};
 use crate::error::EngineError;
+use crate::type_parts::any_part;
 
 /// The number of an outer row.
 const ROW: &str = "__outer_row";
@@ -503,14 +504,7 @@ impl OuterRows {
 
 /// Whether values of a type are maps, or have some inside.
 fn has_map(found: &DataType) -> bool {
-    match found {
-        DataType::Map(_, _) => true,
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            has_map(item.data_type())
-        }
-        DataType::Struct(fields) => fields.iter().any(|field| has_map(field.data_type())),
-        _ => false,
-    }
+    matches!(found, DataType::Map(_, _)) || any_part(found, &has_map)
 }
 
 fn row() -> Expr {

@@ -256,7 +256,8 @@ pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(numbered.chain(named).collect::<Fields>())))
 }
 
-fn position(name: &str) -> Option<usize> {
+/// Returns the number in the name of a parameter that has one.
+pub(super) fn position(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse().ok()
 }
 

@@ -23,7 +23,7 @@ use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
 use super::column_defaults::{check_defaults, take_defaults};
 use super::column_folding::plan_folded;
-use super::date_coercions::check_date_coercions;
+use super::date_coercions::with_coerced_types;
 use super::exact_text::exact_text;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::inserted_values::{mark_inner_values, number_columns, settle_parameters};
@@ -94,9 +94,7 @@ impl StatementPlanner<'_> {
 
     /// Returns the plan with its types coerced: what policy checks and what executes.
     pub(crate) fn analyse(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
-        check_date_coercions(&plan)?;
-        Ok(plan)
+        Ok(with_coerced_types(self.state, plan)?)
     }
 
     async fn plan_sql(

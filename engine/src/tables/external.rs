@@ -302,12 +302,9 @@ fn absolute(location: &str) -> Result<String> {
 
 /// Runs file work on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let usage = QueryUsage::current();
-    let work = move || {
-        let _entered = usage.as_ref().map(QueryUsage::enter);
-        work()
-    };
-    tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
+    tokio::task::spawn_blocking(QueryUsage::carried(work))
+        .await
+        .map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
 }
 
 async fn infer_csv(

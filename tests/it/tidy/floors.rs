@@ -93,6 +93,7 @@ const FLOORS: &[Floors] = &[
                 "timestamp",
                 "turns",
                 "type_names",
+                "type_parts",
             ],
             &["limits"],
             &["functions", "slots", "stores", "temporary", "threads"],

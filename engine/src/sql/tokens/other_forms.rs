@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::typed_texts::{nulls_behind_calls, typed_texts};
 use super::{is_word, leave_out};
 use crate::error::{EngineError, OWN_FUNCTION, Result};
+use crate::sql::file_requests::is_path;
 use crate::sql::marks;
 
 /// A form: how it begins, what it is, and what stands for it.
@@ -250,7 +251,7 @@ fn described_table(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let file = match tokens.as_slice() {
         [describe, TokenWithSpan { token: Token::SingleQuotedString(text), span }, ..] if describes(describe) => {
-            text.contains(['.', '/', '\\', '*']).then_some(*span)
+            is_path(text).then_some(*span)
         }
         _ => None,
     };

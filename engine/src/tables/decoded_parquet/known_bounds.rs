@@ -5,6 +5,7 @@
 //! write no bounds where NaN is; of the files of others the least values of floats count, and no Bloom filter does, which
 //! is of bits: zero and NaN have several. Where nulls are not counted, a column may have some.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,10 +64,16 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
         })
         .collect();
     let roots = metadata.file_metadata().schema_descr().root_schema().get_fields();
-    let names: HashSet<&str> = roots.iter().map(|root| root.name()).collect();
-    let names_by_case: HashSet<String> = roots.iter().map(|root| root.name().to_lowercase()).collect();
+    // Most files have all columns, by their own names.
+    let names = LazyCell::new(|| roots.iter().map(|root| root.name()).collect::<HashSet<&str>>());
+    let names_by_case = LazyCell::new(|| roots.iter().map(|root| root.name().to_lowercase()).collect::<HashSet<_>>());
     let tells = tells_of_nan(metadata);
-    let stored = stored_types(schema, metadata);
+    let stored = stored_schema(schema, metadata);
+    let stored_types: HashMap<&str, &DataType> = stored
+        .iter()
+        .flat_map(|stored| stored.fields())
+        .map(|field| (field.name().as_str(), field.data_type()))
+        .collect();
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         let Some(leaf) = leaves.get(field.name().as_str()).copied() else {
             // What the file has in another case is read, and is not null.
@@ -75,7 +82,7 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
             }
             continue;
         };
-        if stored.get(field.name()) != Some(field.data_type()) {
+        if stored_types.get(field.name().as_str()).copied() != Some(field.data_type()) {
             column.min_value = Precision::Absent;
             column.max_value = Precision::Absent;
         }
@@ -107,14 +114,11 @@ pub(crate) fn keep_known(statistics: &mut TableStatistics, schema: &Schema, meta
     }
 }
 
-/// Returns the types that the columns of a file are decoded in.
-fn stored_types(schema: &Schema, metadata: &ParquetMetaData) -> HashMap<String, DataType> {
+/// Returns the columns of a file in the types that they are decoded in.
+fn stored_schema(schema: &Schema, metadata: &ParquetMetaData) -> Option<Schema> {
     let file = metadata.file_metadata();
-    let Ok(stored) = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata()) else {
-        return HashMap::new();
-    };
-    let stored = apply_file_schema_type_coercions(schema, &stored).unwrap_or(stored);
-    stored.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
+    let stored = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata()).ok()?;
+    Some(apply_file_schema_type_coercions(schema, &stored).unwrap_or(stored))
 }
 
 fn is_zero(value: &ScalarValue) -> bool {

@@ -394,9 +394,11 @@ impl TypedCsv {
         for (column, field) in self.columns.iter_mut().zip(schema.fields()) {
             column.data_type = plain_text(field.data_type());
             if self.dialect.null_value.is_none() && column.data_type != DataType::Utf8 {
-                let held = column.held.iter().filter(|marker| !self.markers.contains(*marker));
-                let new: Vec<String> = held.cloned().collect();
-                self.markers.extend(new);
+                for marker in &column.held {
+                    if !self.markers.contains(marker) {
+                        self.markers.push(marker.clone());
+                    }
+                }
             }
         }
         self.keep_codes();

@@ -138,8 +138,8 @@ fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Re
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(|error| unfit(path, &error)),
         Err(panic) => Err(match EngineError::from_panic(panic.as_ref()) {
-            EngineError::Internal(_) => {
-                let detail = match has_wide_integers(panic.as_ref()) {
+            EngineError::Internal(said) => {
+                let detail = match says_wide_integers(&said) {
                     true => WIDE_INTEGERS,
                     false => "not Arrow IPC as expected: its data cannot be decoded",
                 };
@@ -151,11 +151,16 @@ fn decoded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ArrowError>) -> Re
 }
 
 /// What is wrong with a file of which [`has_wide_integers`] holds.
-pub(super) const WIDE_INTEGERS: &str = "holds integers of 128 bits, which Arrow has no type for; in Polars cast them to Decimal or to whole numbers of 64 bits";
+pub(super) const WIDE_INTEGERS: &str = "holds integers of 128 bits, which Arrow has no type for; in Polars cast them to \
+                                        Decimal or to whole numbers of 64 bits";
 
 /// Returns whether reading a schema panicked at integers of 128 bits (arrow-ipc 58, `convert.rs`).
 pub(super) fn has_wide_integers(panic: &(dyn Any + Send)) -> bool {
-    matches!(EngineError::from_panic(panic), EngineError::Internal(said) if said.contains("bit width of 128"))
+    matches!(EngineError::from_panic(panic), EngineError::Internal(said) if says_wide_integers(&said))
+}
+
+fn says_wide_integers(panic: &str) -> bool {
+    panic.contains("bit width of 128")
 }
 
 fn is_file_format(file: &mut OpenSourceFile) -> std::io::Result<bool> {

@@ -15,7 +15,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, Endianness, root_as_footer, root_as_message};
+use arrow::ipc::{Block, Endianness, Message, root_as_footer, root_as_message};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -122,10 +122,12 @@ impl<R: Read + Seek> IpcBlocks<R> {
         self.reader.seek(SeekFrom::Start(start))?;
         self.reader.read_exact(&mut bytes)?;
         let header_bytes = usize::try_from(header).unwrap_or(usize::MAX);
-        if let Some((part, body)) = bytes.split_at_checked(header_bytes) {
-            let header = message_header(part);
-            check_compression(header)?;
-            check_message(header, body, self.reads_all)?;
+        // What is no message is refused by the decoder.
+        if let Some((part, body)) = bytes.split_at_checked(header_bytes)
+            && let Ok(message) = root_as_message(message_header(part))
+        {
+            check_compression(message)?;
+            check_message(message, body, self.reads_all)?;
         }
         let memory = BlockMemory { bytes, idle: Arc::downgrade(&self.idle) };
         Ok(Buffer::from(Bytes::from_owner(memory)))
@@ -151,10 +153,8 @@ fn message_header(part: &[u8]) -> &[u8] {
 }
 
 /// Refuses a block whose values would be read as they are compressed: the decoder knows the format's own field only.
-fn check_compression(header: &[u8]) -> Result<(), ArrowError> {
-    // What is no message is refused by the decoder.
-    let metadata = root_as_message(header).ok().and_then(|message| message.custom_metadata());
-    if metadata.iter().flatten().any(|entry| entry.key() == Some(EARLY_COMPRESSION)) {
+fn check_compression(message: Message<'_>) -> Result<(), ArrowError> {
+    if message.custom_metadata().iter().flatten().any(|entry| entry.key() == Some(EARLY_COMPRESSION)) {
         let fault = "it is compressed as Arrow 0.17 did it, before that was standard; write it anew, for example with \
                      pyarrow.feather.write_feather(pyarrow.feather.read_table(FILE), NEW_FILE)";
         return Err(ArrowError::ParseError(fault.to_owned()));

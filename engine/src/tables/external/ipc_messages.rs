@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use arrow::error::ArrowError;
-use arrow::ipc::{Buffer, CompressionType, root_as_message};
+use arrow::ipc::{Buffer, CompressionType, Message, MessageHeader, RecordBatch, root_as_message};
 
 use crate::error::EngineError;
 use crate::limits::QueryUsage;
@@ -58,9 +58,7 @@ impl<R: Read> CheckedStream<R> {
         }
         let start = self.ahead.len();
         let Ok(message) = root_as_message(self.read_ahead(metadata as u64)?) else { return Ok(()) };
-        let batch = message.header_as_record_batch();
-        let batch = batch.or_else(|| message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data()));
-        let is_compressed = batch.is_some_and(|batch| batch.compression().is_some());
+        let is_compressed = batch_of(message).is_some_and(|batch| batch.compression().is_some());
         let body = u64::try_from(message.bodyLength()).map_err(|_| damaged("a message has a negative length"))?;
         if body > self.left {
             return Err(damaged("a message is longer than what is left of it"));
@@ -72,10 +70,9 @@ impl<R: Read> CheckedStream<R> {
         }
         self.read_ahead(body)?;
         let message = self.ahead.get(start..).unwrap_or_default();
-        match message.split_at_checked(metadata) {
-            Some((header, body)) => check_message(header, body, true).map_err(io::Error::other),
-            None => Ok(()),
-        }
+        let parsed = message.split_at_checked(metadata);
+        let parsed = parsed.and_then(|(header, body)| Some((root_as_message(header).ok()?, body)));
+        parsed.map_or(Ok(()), |(message, body)| check_message(message, body, true).map_err(io::Error::other))
     }
 
     /// Reads so many bytes, or what there is, and returns them.
@@ -107,26 +104,28 @@ impl<R: Read> Read for CheckedStream<R> {
 
 /// Checks a message with its body; `reads_all` says that no column of it is passed over. Errors: it is damaged, or
 /// [`EngineError::ServerMemory`].
-pub(super) fn check_message(header: &[u8], body: &[u8], reads_all: bool) -> Result<(), ArrowError> {
-    // What is no message, and a buffer that does not lie in its own, are the decoder's to refuse.
-    let Ok(message) = root_as_message(header) else { return Ok(()) };
-    let dictionary = message.header_as_dictionary_batch();
-    let batch = message.header_as_record_batch().or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
-    let Some(batch) = batch else { return Ok(()) };
+pub(super) fn check_message(message: Message<'_>, body: &[u8], reads_all: bool) -> Result<(), ArrowError> {
+    // A buffer that does not lie in its message is the decoder's to refuse.
+    let Some(batch) = batch_of(message) else { return Ok(()) };
     let Some(compression) = batch.compression() else { return Ok(()) };
+    let reads_all = reads_all || message.header_type() == MessageHeader::DictionaryBatch;
     let mut bytes = 0_u64;
     for values in batch.buffers().iter().flatten().filter_map(|buffer| buffer_values(buffer, body)) {
         let becomes = decompressed_bytes(compression.codec(), values)?;
         // Of a batch whose columns are read in part it is not known which buffers they are.
-        bytes = if reads_all || dictionary.is_some() { bytes.saturating_add(becomes) } else { bytes.max(becomes) };
+        bytes = if reads_all { bytes.saturating_add(becomes) } else { bytes.max(becomes) };
     }
     admit(bytes).map_err(|error| ArrowError::ExternalError(Box::new(error)))
 }
 
+/// Returns the batch of a message, which may be of the words of a dictionary.
+fn batch_of(message: Message<'_>) -> Option<RecordBatch<'_>> {
+    message.header_as_record_batch().or_else(|| message.header_as_dictionary_batch()?.data())
+}
+
 /// Asks for memory, where a query works here. Errors: `memory_exceeded`.
 pub(super) fn admit(bytes: u64) -> Result<(), EngineError> {
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    QueryUsage::current().map_or(Ok(()), |usage| usage.admit(bytes))
+    QueryUsage::admit_current(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// Returns a buffer's bytes; `None` where it does not lie in the body.
