@@ -36,8 +36,8 @@ fn with_columns_below(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> 
     let (columns, results) = (aggregate.input.schema().columns(), aggregate.schema.columns());
     let names = unused_names(&computed, &columns);
     let kept = columns.into_iter().map(Expr::Column);
-    let named = computed.iter().zip(&names).map(|(expr, name)| expr.clone().alias(name.clone()));
-    let below = LogicalPlanBuilder::from(Arc::clone(&aggregate.input)).project(kept.chain(named))?.build()?;
+    let aliased = computed.iter().zip(&names).map(|(expr, name)| expr.clone().alias(name.clone()));
+    let below = LogicalPlanBuilder::from(Arc::clone(&aggregate.input)).project(kept.chain(aliased))?.build()?;
     let as_column = |expr: Expr| {
         let name = computed.iter().zip(&names).find(|(group, _)| **group == expr).map(|(_, name)| name.clone());
         Ok(match name {
