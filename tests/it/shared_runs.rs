@@ -47,6 +47,11 @@ fn script() -> Value {
     ] })
 }
 
+/// The id by which the other one knows a server.
+fn id_of(server: &TestServer) -> String {
+    server.engine().catalog().members().own().unwrap().to_owned()
+}
+
 /// Servers with a folder each, over one catalog.
 struct TwoServers {
     one: TestServer,
@@ -413,17 +418,17 @@ async fn a_server_that_is_not_reached_is_named_and_what_is_stored_is_shown() {
     let bearer = [("authorization", "Bearer ann-tok")];
     let mut asked = begin(&servers.one, "/v1/agent/ask", &json!({ "question": "slow" }), &bearer).await;
     let run_id = run_id_in(&read_until(&mut asked, "Half an").await);
-    let own = std::fs::read_to_string(servers.one.data().join("server.id")).unwrap();
+    let own = id_of(&servers.one);
     let run = servers.two.get(&format!("/v1/agent/runs/{run_id}"), ANN).await;
     assert_eq!((run.status, &run.json()["status"]), (200, &json!("running")));
-    assert_eq!(run.header(SERVER), own.trim());
+    assert_eq!(run.header(SERVER), own);
     for path in ["events", "cancel"].map(|what| format!("/v1/agent/runs/{run_id}/{what}")) {
         let reply = match path.ends_with("events") {
             true => servers.two.get(&path, ANN).await,
             false => servers.two.post(&path, &json!({}), ANN).await,
         };
         assert_eq!((reply.status, reply.header("x-querent-error-code")), (503, "run_elsewhere"), "{}", reply.text);
-        assert_eq!((reply.header(SERVER), reply.header("retry-after")), (own.trim(), "1"));
+        assert_eq!((reply.header(SERVER), reply.header("retry-after")), (own.as_str(), "1"));
     }
     let response = servers.one.post("/v1/responses", &json!({ "input": "slow", "background": true }), ANN).await.json();
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
@@ -504,11 +509,11 @@ async fn a_run_that_another_server_ended_ends_so_for_its_clients() {
     let mut asked = begin(&servers.one, "/v1/agent/ask", &json!({ "question": "paced" }), &[]).await;
     let begun = read_until(&mut asked, "Begin.").await;
     let run_id = run_id_in(&begun).parse().unwrap();
-    let own = std::fs::read_to_string(servers.one.data().join("server.id")).unwrap();
+    let own = id_of(&servers.one);
     let (runs, who) = (servers.two.engine().catalog().runs(), Principal::local_admin());
     let run = runs.get(&who, run_id).await.unwrap();
     let ended = RunRecord { status: RunStatus::Error, finished_at: Some(chrono::Utc::now()), ..run };
-    assert!(runs.end_on(own.trim(), &ended).await.unwrap());
+    assert!(runs.end_on(&own, &ended).await.unwrap());
     let seen = begun + &asked.text().await.unwrap();
     let last: Vec<_> = collect_sse(&seen).into_iter().rev().take(2).collect();
     assert_eq!([&last[1].event, &last[0].event], ["run_error", "run_finished"], "{seen}");

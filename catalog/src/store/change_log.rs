@@ -13,6 +13,7 @@
 
 pub(super) mod protocol;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -371,17 +372,67 @@ fn keep(local: &StoreConnection, object: &PendingObject) -> Result<()> {
 }
 
 /// The id by which the other servers know the one of a data folder; made when it is first asked for.
+///
+/// Behind it stands the number of its file, which a copy of the folder does not have: two servers of one id would end each
+/// other's runs, and hold each other's leases.
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
 pub(super) fn member_of(data_dir: &Path) -> Result<String> {
     let file = data_dir.join("server.id");
     let io_error = |source| CatalogError::of_file(&file, source);
-    match std::fs::read_to_string(&file) {
-        Ok(id) if !id.trim().is_empty() => Ok(id.trim().to_owned()),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io_error(error)),
-        _ => {
-            let id = uuid::Uuid::now_v7().to_string();
-            std::fs::write(&file, format!("{id}\n")).map_err(io_error)?;
-            Ok(id)
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::write(&file, "").map_err(io_error)?;
+            String::new()
         }
+        Err(error) => return Err(io_error(error)),
+    };
+    let number = std::fs::metadata(&file).map_err(io_error)?.ino().to_string();
+    let mut lines = text.lines().map(str::trim);
+    let (known, made_with) = (lines.next().unwrap_or_default(), lines.next());
+    let id = match made_with {
+        Some(made_with) if made_with == number && !known.is_empty() => return Ok(known.to_owned()),
+        Some(_) if !known.is_empty() => {
+            tracing::warn!(
+                folder = %data_dir.display(),
+                "the data folder is a copy of another server's; it is a server of its own among those that share the catalog"
+            );
+            uuid::Uuid::now_v7().to_string()
+        }
+        // An earlier version wrote the id alone.
+        None if !known.is_empty() => known.to_owned(),
+        _ => uuid::Uuid::now_v7().to_string(),
+    };
+    std::fs::write(&file, format!("{id}\n{number}\n")).map_err(io_error)?;
+    Ok(id)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a folder of its own")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_folder_has_an_id_of_its_own() {
+        let above = std::env::temp_dir().join(format!("querent-{}", uuid::Uuid::new_v4()));
+        let (folder, copy) = (above.join("one"), above.join("two"));
+        for made in [&folder, &copy] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        let id = member_of(&folder).unwrap();
+        assert_eq!(member_of(&folder).unwrap(), id);
+        std::fs::copy(folder.join("server.id"), copy.join("server.id")).unwrap();
+        let of_copy = member_of(&copy).unwrap();
+        assert_ne!(of_copy, id);
+        assert_eq!(member_of(&copy).unwrap(), of_copy);
+        assert_eq!(member_of(&folder).unwrap(), id);
+        // As an earlier version wrote it.
+        std::fs::write(folder.join("server.id"), format!("{id}\n")).unwrap();
+        for _ in 0..2 {
+            assert_eq!(member_of(&folder).unwrap(), id);
+        }
+        std::fs::write(folder.join("server.id"), "").unwrap();
+        assert_ne!(member_of(&folder).unwrap(), id);
+        std::fs::remove_dir_all(&above).unwrap();
     }
 }

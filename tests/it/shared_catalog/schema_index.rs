@@ -41,7 +41,8 @@ async fn finds(catalog: &Catalog, name: &str) -> bool {
 }
 
 fn server_id(folder: &TempDir) -> String {
-    std::fs::read_to_string(folder.path().join("server.id")).unwrap().trim().to_owned()
+    let file = std::fs::read_to_string(folder.path().join("server.id")).unwrap();
+    file.lines().next().unwrap_or_default().to_owned()
 }
 
 fn took(folder: &Path) -> bool {
