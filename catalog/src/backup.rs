@@ -25,6 +25,9 @@ const MANIFEST: &str = "backup.json";
 /// The audit log, where there is one.
 const AUDIT_FILE: &str = "audit.sqlite";
 
+/// Why a backup is not made there: it would be looked through, and cleaned up, with the folder.
+const IN_DATA_FOLDER: &str = "it would lie in the data folder itself; choose another one";
+
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupSummary {
@@ -46,11 +49,15 @@ pub struct BackupSummary {
 pub(crate) async fn back_up(store: &Store, target: &Path) -> Result<BackupSummary> {
     let (folder, target) = (store.data_dir().to_owned(), target.to_owned());
     if target.starts_with(&folder) {
-        return Err(invalid("it would lie in the data folder itself; choose another one"));
+        return Err(invalid(IN_DATA_FOLDER));
     }
     store
         .read(move |_connection| {
             make_empty(&target)?;
+            // A link, or `..`, may lead there by another name.
+            if std::fs::canonicalize(&target).is_ok_and(|real| real.starts_with(&folder)) {
+                return Err(invalid(IN_DATA_FOLDER));
+            }
             let made_at = Utc::now();
             let copy = target.join(CATALOG_FILE);
             copy_store(&folder.join(CATALOG_FILE), &copy)?;

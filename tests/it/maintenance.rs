@@ -255,6 +255,21 @@ async fn what_is_damaged_is_neither_backed_up_nor_restored_without_a_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backup_does_not_lie_in_the_data_folder_whatever_it_is_called() {
+    let (folder, engine) = engine().await;
+    rows(&admin(&engine), "CREATE TABLE t AS SELECT 1 AS v").await.unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(engine.catalog().data_dir(), &link).unwrap();
+    std::fs::create_dir(folder.path().join("beside")).unwrap();
+    for inside in ["data/backup", "link/backup", "link/data/backup", "beside/../data/other"] {
+        let refused = engine.catalog().back_up(&folder.path().join(inside)).await.unwrap_err();
+        assert!(refused.to_string().contains("in the data folder itself"), "{inside}: {refused}");
+    }
+    engine.catalog().back_up(&folder.path().join("beside")).await.unwrap();
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_running_query_is_listed_and_ended_over_http() {
     let server =
         TestServer::start(TestSettings::default().tokens("ann-tok:read:ann,ben-tok:read:ben,boss-tok:admin:boss"))
