@@ -1,7 +1,7 @@
 //! A view over what its reader may not see is not there: neither its text nor its columns nor the errors of its plan tell
 //! what is hidden, through any door.
 
-use querent_catalog::{Principal, Role, SearchRequest};
+use querent_catalog::{PageRequest, Principal, Role, SearchRequest, TableFilter};
 use querent_engine::{Engine, Limits, Session};
 use querent_flight::config::{RoleName, TokenSettings};
 use querent_tests::script::{run_sql, says};
@@ -116,6 +116,44 @@ async fn a_view_that_is_not_there_takes_no_place_in_a_search() {
         }
         assert_eq!(told[0], told[1], "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_is_not_there_takes_no_place_on_a_page() {
+    let (_folder, engine) = engine().await;
+    let admin = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    for statement in SETUP {
+        rows(&admin, statement).await.unwrap();
+    }
+    let caller = Principal::new("zoe", Role::Read).with_databases(["pub"]);
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let request = PageRequest { limit: 1, after };
+        let page = engine.catalog().tables().list(&caller, &TableFilter::default(), request).await.unwrap();
+        assert_eq!(page.items.len(), 1, "after {names:?}: {:?}", page.next);
+        names.extend(page.items.into_iter().map(|table| table.name.table));
+        let Some(token) = page.next else { break };
+        assert!(["above", "direct"].iter().all(|hidden| !token.0.contains(hidden)), "{token:?}");
+        after = Some(token);
+    }
+    assert_eq!(names, ["open", "plain"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_is_not_there_stands_before_no_table_of_its_name() {
+    let (_folder, engine) = engine().await;
+    let admin = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    for statement in SETUP.into_iter().chain([
+        "CREATE DATABASE other",
+        "CREATE TABLE other.direct AS SELECT 1 AS a",
+        "CREATE DATABASE third",
+    ]) {
+        rows(&admin, statement).await.unwrap();
+    }
+    let caller = Principal::new("zoe", Role::Read).with_databases(["pub", "other", "third"]);
+    let session = engine.session(caller, Limits::default());
+    let error = rows(&session, "SELECT * FROM third.direct").await.unwrap_err().to_string();
+    assert!(error.contains("other.direct"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

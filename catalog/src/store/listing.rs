@@ -42,6 +42,11 @@ struct TablePosition {
 }
 
 impl TablePosition {
+    /// The position of an object of a database.
+    fn of(database: &str, object: &ObjectRow) -> Self {
+        Self { database: name_key(database), key: name_key(&object.name), id: object.id }
+    }
+
     fn is_before(&self, database: &str, key: &str, id: i64) -> bool {
         (self.database.as_str(), self.key.as_str(), self.id) < (database, key, id)
     }
@@ -95,51 +100,45 @@ pub(crate) fn tables_with_columns(
     Ok(Page { items, next: page.next })
 }
 
-/// The rows of a page without the views that `who` may not know; the page may have fewer than it could.
+/// The rows of a page, without the views that `who` may not know: they take no place on it, and no position is told by one.
 fn known_rows(
     view: &SnapshotView<'_>,
     who: &Principal,
     filter: &TableFilter,
     page: &PageRequest,
 ) -> Result<Page<(String, ObjectRow)>> {
-    let mut page = table_rows(view, who, filter, page)?;
-    let loader = RelationLoader::for_view(view);
-    let mut known = Vec::with_capacity(page.items.len());
-    for (database, object) in page.items {
-        if may_know_id(&loader, who, object.id, object.kind)? {
-            known.push((database, object));
-        }
-    }
-    page.items = known;
-    Ok(page)
-}
-
-fn table_rows(
-    view: &SnapshotView<'_>,
-    who: &Principal,
-    filter: &TableFilter,
-    page: &PageRequest,
-) -> Result<Page<(String, ObjectRow)>> {
     let limit = page.limit.clamp(1, MAX_PAGE);
-    let position: Option<TablePosition> = match &page.after {
+    let mut position: Option<TablePosition> = match &page.after {
         Some(token) => Some(serde_json::from_str(&token.0).map_err(|_| bad_token(token, "table listing"))?),
         None => None,
     };
     let query = RowQuery::new(filter);
-    // One more than requested shows whether there is a next page.
-    let wanted = ListingRange { view, who, filter, after: position.as_ref(), limit: limit + 1 };
-    page_of(query.read(&wanted)?, limit)
+    let loader = RelationLoader::for_view(view);
+    let mut known = Vec::new();
+    // What may not be known is skipped, so a page may take several reads.
+    loop {
+        // One more than requested shows whether there is a next page.
+        let wanted = ListingRange { view, who, filter, after: position.as_ref(), limit: limit + 1 };
+        let rows = query.read(&wanted)?;
+        let is_last = rows.len() <= limit;
+        position = rows.last().map(|(database, last)| TablePosition::of(database, last));
+        for (database, object) in rows {
+            if may_know_id(&loader, who, object.id, object.kind)? {
+                known.push((database, object));
+            }
+        }
+        if is_last || known.len() > limit {
+            return page_of(known, limit);
+        }
+    }
 }
 
-/// A page of at most `limit` of the items, which are one more where there is a next page.
+/// A page of at most `limit` of the items, which are more where there is a next page.
 fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(String, ObjectRow)>> {
     let has_more = items.len() > limit;
     items.truncate(limit);
     let next = match items.last() {
-        Some((database, last)) if has_more => {
-            let position = TablePosition { database: name_key(database), key: name_key(&last.name), id: last.id };
-            Some(PageToken(to_json(&position)?))
-        }
+        Some((database, last)) if has_more => Some(PageToken(to_json(&TablePosition::of(database, last))?)),
         _ => None,
     };
     Ok(Page { items, next })
@@ -467,20 +466,29 @@ pub(crate) fn by_name(
            AND {is_visible}
          ORDER BY o.key, o.object_id LIMIT ?5"
     ))?;
-    let rows = statement
-        .query_map(params![key, below, database.map(name_key), visible.parameter()?, limit as i64], |row| {
+    let (database, parameter) = (database.map(name_key), visible.parameter()?);
+    let loader = RelationLoader::for_view(view);
+    let mut most = limit;
+    // Views that may not be known take no place, so more may have to be read.
+    loop {
+        let rows = statement.query_map(params![key, below, database, parameter, most as i64], |row| {
             Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
         })?;
-    let mut found: Vec<(i64, TableName)> = rows.collect::<DatabaseResult<_>>()?;
-    if !visible.is_all() {
-        let loader = RelationLoader::for_view(view);
-        let ids: Vec<i64> = found.iter().map(|(id, _)| *id).collect();
-        for id in ids {
-            let is_known = loader.load(id)?.map_or(Ok(false), |relation| may_know(&loader, who, &relation))?;
-            if !is_known {
-                found.retain(|(other, _)| *other != id);
+        let read: Vec<(i64, TableName)> = rows.collect::<DatabaseResult<_>>()?;
+        if visible.is_all() {
+            return Ok(read);
+        }
+        let is_last = read.len() < most;
+        let mut found = Vec::with_capacity(read.len());
+        for (id, name) in read {
+            if loader.load(id)?.map_or(Ok(false), |relation| may_know(&loader, who, &relation))? {
+                found.push((id, name));
             }
         }
+        if is_last || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+        most = most.saturating_mul(4);
     }
-    Ok(found)
 }
