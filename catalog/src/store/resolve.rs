@@ -3,7 +3,7 @@
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::RelationLoader;
 use super::view_rights::{known_to, may_know_id};
-use super::visible::VisibleObjects;
+use super::visible::{VisibleObjects, database_condition, object_condition};
 use super::{SnapshotView, databases, objects};
 use crate::connection::{StoreConnection, params};
 use crate::error::{CatalogError, Result};
@@ -11,7 +11,8 @@ use crate::model::{ResolvedTable, TableInfo, TableName};
 use crate::policy::is_system_database;
 use crate::principal::Principal;
 
-/// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
+/// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog, but with
+/// what its caller may not find. That takes no place among them.
 const MAX_CANDIDATES: i64 = 100;
 
 /// Resolves all names at one snapshot, in order; `None` where an object does not exist or may not be seen.
@@ -85,16 +86,20 @@ pub(crate) fn visible_objects(view: &SnapshotView<'_>, who: &Principal, only: Op
 
 fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {
     let database = name_key(&name.database);
-    let candidates = candidates(
-        view.connection,
-        &name.table,
-        "SELECT name FROM querent_object WHERE database_key = ?4 AND key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
-        Some(
-            "SELECT name FROM querent_object WHERE database_key = ?4 AND key_reversed >= ?1 AND key_reversed < ?2
-              ORDER BY key_reversed LIMIT ?3",
-        ),
-        &database,
-    )?;
+    let is_visible = object_condition("?5", "schema_id", "object_id");
+    let range = |key: &str| {
+        format!(
+            "SELECT name FROM querent_object WHERE database_key = ?4 AND {key} >= ?1 AND {key} < ?2 AND {is_visible}
+             ORDER BY {key} LIMIT ?3"
+        )
+    };
+    let ranges = CandidateRanges {
+        by_key: range("key"),
+        by_reversed: Some(range("key_reversed")),
+        scope: &database,
+        visible: VisibleObjects::for_caller(view, who, None)?.parameter()?,
+    };
+    let candidates = ranges.candidates(view.connection, &name.table)?;
     let rights = view.rights(who);
     // What has the very name and did not resolve may not be known.
     let is_other = |other: &&str| name_key(other) != name_key(&name.table);
@@ -117,61 +122,68 @@ fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> 
 }
 
 fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Result<Option<String>> {
-    let candidates = candidates(
-        view.connection,
-        name,
-        "SELECT name FROM querent_database WHERE key >= ?1 AND key < ?2 AND ?4 = '' ORDER BY key LIMIT ?3",
-        None,
-        "",
-    )?;
+    let is_visible = database_condition("?5", "schema_id");
+    let ranges = CandidateRanges {
+        by_key: format!(
+            "SELECT name FROM querent_database WHERE key >= ?1 AND key < ?2 AND ?4 = '' AND {is_visible}
+             ORDER BY key LIMIT ?3"
+        ),
+        by_reversed: None,
+        scope: "",
+        visible: VisibleObjects::for_caller(view, who, None)?.parameter()?,
+    };
+    let candidates = ranges.candidates(view.connection, name)?;
     let rights = view.rights(who);
     let visible = candidates.iter().map(String::as_str).filter(|candidate| rights.may_see(candidate));
     Ok(nearest(name, visible).map(str::to_string))
 }
 
-/// Names that share a prefix or a suffix with `wanted`, and the first names of all. Each candidate comes from one
-/// bounded range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it
-/// intact.
-fn candidates(
-    connection: &StoreConnection,
-    wanted: &str,
-    by_key: &str,
-    by_reversed: Option<&str>,
-    scope: &str,
-) -> Result<Vec<String>> {
-    let key: Vec<char> = name_key(wanted).chars().collect();
-    let count = key.len();
-    let mut lengths: Vec<usize> = [0, 1, 2, 3].map(|cut| count.saturating_sub(cut)).to_vec();
-    lengths.extend([count.div_ceil(2), 1, 0]);
-    lengths.sort_unstable();
-    lengths.dedup();
-    let mut found = Vec::new();
-    for length in lengths {
-        let beginning: String = key.iter().take(length).collect();
-        read_range(connection, by_key, &beginning, scope, &mut found)?;
-        if let Some(by_reversed) = by_reversed.filter(|_| length > 0) {
-            let ending: String = key.iter().rev().take(length).collect();
-            read_range(connection, by_reversed, &ending, scope, &mut found)?;
-        }
-    }
-    Ok(found)
+/// Where names are looked for that somebody may have meant, and who looks.
+struct CandidateRanges<'a> {
+    /// The first names of a range of keys.
+    by_key: String,
+    /// The same of keys that are written backwards.
+    by_reversed: Option<String>,
+    /// The key of the database that the names are in; empty where they are names of databases.
+    scope: &'a str,
+    /// What the caller may find.
+    visible: Option<String>,
 }
 
-fn read_range(
-    connection: &StoreConnection,
-    sql: &str,
-    prefix: &str,
-    scope: &str,
-    found: &mut Vec<String>,
-) -> Result<()> {
-    let below = match prefix {
-        "" => char::MAX.to_string(),
-        _ => key_range_end(prefix),
-    };
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![prefix, below, MAX_CANDIDATES, scope], |row| row.get(0))?;
-    for row in rows {
-        found.push(row?);
+impl CandidateRanges<'_> {
+    /// Names that share a prefix or a suffix with `wanted`, and the first names of all. Each candidate comes from one
+    /// bounded range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it
+    /// intact.
+    fn candidates(&self, connection: &StoreConnection, wanted: &str) -> Result<Vec<String>> {
+        let key: Vec<char> = name_key(wanted).chars().collect();
+        let count = key.len();
+        let mut lengths: Vec<usize> = [0, 1, 2, 3].map(|cut| count.saturating_sub(cut)).to_vec();
+        lengths.extend([count.div_ceil(2), 1, 0]);
+        lengths.sort_unstable();
+        lengths.dedup();
+        let mut found = Vec::new();
+        for length in lengths {
+            let beginning: String = key.iter().take(length).collect();
+            self.read(connection, &self.by_key, &beginning, &mut found)?;
+            if let Some(by_reversed) = self.by_reversed.as_ref().filter(|_| length > 0) {
+                let ending: String = key.iter().rev().take(length).collect();
+                self.read(connection, by_reversed, &ending, &mut found)?;
+            }
+        }
+        Ok(found)
     }
-    Ok(())
+
+    fn read(&self, connection: &StoreConnection, sql: &str, prefix: &str, found: &mut Vec<String>) -> Result<()> {
+        let below = match prefix {
+            "" => char::MAX.to_string(),
+            _ => key_range_end(prefix),
+        };
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows =
+            statement.query_map(params![prefix, below, MAX_CANDIDATES, self.scope, self.visible], |row| row.get(0))?;
+        for row in rows {
+            found.push(row?);
+        }
+        Ok(())
+    }
 }

@@ -87,3 +87,23 @@ async fn a_definition_has_no_column_that_its_reader_may_not_see() {
     let whole = rows(&root, "SHOW CREATE TABLE t").await.unwrap();
     assert!(whole[0][1].contains("\"secret\" ASC NULLS LAST, \"note\""), "{whole:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_hidden_take_no_place_among_those_that_are_near() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(&root, &["CREATE DATABASE shopz", "CREATE TABLE shopz.ordersz AS SELECT 1 AS a"]).await;
+    // More than are looked at, and before the one that is seen.
+    for number in 0..120 {
+        let database = format!("CREATE DATABASE shop_{number:03}");
+        run(&root, &[&database, &format!("CREATE TABLE shopz.orders_{number:03} AS SELECT 1 AS a")]).await;
+    }
+    run(&root, &["GRANT SELECT ON shopz.ordersz TO ROLE buyer"]).await;
+    let buyer = principal("ann", Role::Read, &["buyer"], None).with_databases(["shopz"]);
+    let buyer = engine.session(buyer, Limits::default());
+    for (statement, near) in [("SELECT * FROM shopz.ordersy", "`ordersz`"), ("SELECT * FROM shopy.ordersz", "`shopz`")]
+    {
+        let error = rows(&buyer, statement).await.unwrap_err().to_string();
+        assert!(error.contains(near), "{statement}: {error}");
+    }
+}
