@@ -109,5 +109,5 @@ pub use stores::{FileCacheState, LakeUrl, UrlRoot};
 pub use stream::{QueryStats, QueryStream, ResultTypes};
 pub use table_statistics::{ColumnStatistics, HistogramBucket, TableStatistics, ValueFrequency};
 pub use tables::{BoundedBatches, ReadColumn, SourceReading, check_reader_options, row_bytes};
-pub use temporary::TemporaryTables;
+pub use temporary::{TemporaryShare, TemporaryTables};
 pub use timestamp::{fraction_digits, rfc3339};

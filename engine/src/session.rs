@@ -66,7 +66,7 @@ use crate::stream::{QueryStats, QueryStream, ResultTypes, RunningQuery, StartedQ
 use crate::tables::managed::ExactVectorSearch;
 use crate::tables::sample;
 use crate::telemetry;
-use crate::temporary::TemporaryTables;
+use crate::temporary::{TemporaryShare, TemporaryTables};
 use crate::threads::Lane;
 
 pub use audit::AuditedAct;
@@ -126,7 +126,21 @@ impl Engine {
 
     /// Returns room for the tables of one session, `limit` bytes at most: see [`Session::with_temporary_tables`].
     pub fn temporary_tables(&self, limit: usize) -> Arc<TemporaryTables> {
-        Arc::new(TemporaryTables::new(self.runtime().memory_pool(), limit, self.plans().for_session()))
+        Arc::new(self.own_temporary_tables(limit))
+    }
+
+    /// The same for one session of several, whose tables may hold `share` together.
+    pub fn shared_temporary_tables(&self, limit: usize, share: &TemporaryShare) -> Arc<TemporaryTables> {
+        Arc::new(self.own_temporary_tables(limit).within(share))
+    }
+
+    /// Returns what the temporary tables of several sessions may hold together: half of the memory for queries.
+    pub fn temporary_share(&self) -> TemporaryShare {
+        TemporaryShare::of_pool(self.runtime().memory_pool())
+    }
+
+    fn own_temporary_tables(&self, limit: usize) -> TemporaryTables {
+        TemporaryTables::new(self.runtime().memory_pool(), limit, self.plans().for_session())
     }
 }
 

@@ -10,7 +10,9 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    GreedyMemoryPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use parking_lot::RwLock;
 use querent_catalog::{CatalogError, IfExists, TableName};
 use tokio::sync::OwnedMutexGuard;
@@ -20,11 +22,35 @@ use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN};
 use crate::plan_cache::PlanStore;
 use crate::turns::TableTurns;
 
+/// What an array takes beside its buffers, and a table beside its columns and rows; guesses, on the large side.
+const ARRAY_BYTES: usize = 256;
+const TABLE_BYTES: usize = 2 << 10;
+/// What they are called in the engine's memory.
+const CONSUMER: &str = "temporary tables";
+
+/// What the tables of several sessions may hold together: half of the engine's memory, so that queries have the other half
+/// whatever is kept. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TemporaryShare(Arc<dyn MemoryPool>);
+
+impl TemporaryShare {
+    /// Half of `pool`, which the tables count in besides.
+    pub(crate) fn of_pool(pool: &Arc<dyn MemoryPool>) -> Self {
+        let half = match pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / 2,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        };
+        Self(Arc::new(GreedyMemoryPool::new(half)))
+    }
+}
+
 /// The tables of one session. Names are matched without regard to case.
 #[derive(Debug)]
 pub struct TemporaryTables {
     tables: RwLock<BTreeMap<String, TemporaryTable>>,
     memory: MemoryReservation,
+    /// The same bytes in what several sessions may hold together.
+    together: Option<MemoryReservation>,
     limit: usize,
     /// How often they were changed.
     version: AtomicU64,
@@ -47,9 +73,14 @@ impl TemporaryTables {
     /// Returns room for tables of `limit` bytes at most, within `pool`.
     /// Plans over them are kept in `plans`.
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>, limit: usize, plans: Arc<dyn PlanStore>) -> Self {
-        let memory = MemoryConsumer::new("temporary tables").register(pool);
+        let memory = MemoryConsumer::new(CONSUMER).register(pool);
         let (tables, version, turns) = (RwLock::default(), AtomicU64::new(0), TableTurns::default());
-        Self { tables, memory, limit, version, plans, turns }
+        Self { tables, memory, together: None, limit, version, plans, turns }
+    }
+
+    /// The same, of a session that has others beside it.
+    pub(crate) fn within(self, share: &TemporaryShare) -> Self {
+        Self { together: Some(MemoryConsumer::new(CONSUMER).register(&share.0)), ..self }
     }
 
     /// Returns the plans of statements over these tables, and the version of the tables that they have to be of; `None` while
@@ -141,7 +172,7 @@ impl TemporaryTables {
         let changed = TemporaryTable::new(table.name.clone(), Arc::clone(&table.schema), rows)?;
         match changed.bytes.checked_sub(table.bytes) {
             Some(more) => self.reserve(more)?,
-            None => self.memory.shrink(table.bytes - changed.bytes),
+            None => self.give_back(table.bytes - changed.bytes),
         }
         *table = changed;
         self.changed();
@@ -174,7 +205,7 @@ impl TemporaryTables {
         let table = TemporaryTable::new(name.to_owned(), Arc::clone(schema), batches)?;
         self.reserve(table.bytes)?;
         if let Some(replaced) = tables.insert(key, table) {
-            self.memory.shrink(replaced.bytes);
+            self.give_back(replaced.bytes);
         }
         self.changed();
         Ok(rows)
@@ -193,7 +224,7 @@ impl TemporaryTables {
         let changed = TemporaryTable::new(table.name.clone(), Arc::clone(&table.schema), all)?;
         match changed.bytes.checked_sub(table.bytes) {
             Some(more) => self.reserve(more)?,
-            None => self.memory.shrink(table.bytes - changed.bytes),
+            None => self.give_back(table.bytes - changed.bytes),
         }
         *table = changed;
         self.changed();
@@ -205,7 +236,7 @@ impl TemporaryTables {
         let mut tables = self.tables.write();
         match tables.remove(&name.to_lowercase()) {
             Some(table) => {
-                self.memory.shrink(table.bytes);
+                self.give_back(table.bytes);
                 self.changed();
                 true
             }
@@ -226,25 +257,49 @@ impl TemporaryTables {
                 detail: format!("the temporary tables of a session may hold {limit} MiB; create a table instead"),
             });
         }
-        Ok(self.memory.try_grow(bytes)?)
+        if let Some(together) = &self.together
+            && together.try_grow(bytes).is_err()
+        {
+            return Err(EngineError::MemoryExceeded {
+                detail:
+                    "the temporary tables of all sessions hold half of the memory for queries; drop some, or create \
+                         a table instead"
+                        .to_owned(),
+            });
+        }
+        self.memory.try_grow(bytes).inspect_err(|_| self.shrink_together(bytes))?;
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.memory.shrink(bytes);
+        self.shrink_together(bytes);
+    }
+
+    fn shrink_together(&self, bytes: usize) {
+        if let Some(together) = &self.together {
+            together.shrink(bytes);
+        }
     }
 }
 
 impl TemporaryTable {
     fn new(name: String, schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
-        let bytes = kept_bytes(&batches);
+        let bytes = kept_bytes(&schema, &batches);
         let provider = Arc::new(MemTable::try_new(Arc::clone(&schema), vec![batches.clone()])?);
         Ok(Self { name, schema, batches, bytes, provider })
     }
 }
 
-/// Returns the bytes that batches keep in memory. The arrays of a batch that was received are slices of one message.
-fn kept_bytes(batches: &[RecordBatch]) -> usize {
+/// Returns the bytes that a table's columns and batches keep in memory: those without rows, too. The arrays of a batch that was
+/// received are slices of one message.
+fn kept_bytes(schema: &Schema, batches: &[RecordBatch]) -> usize {
     let mut counted = HashSet::new();
-    let mut bytes = 0;
+    let mut bytes = TABLE_BYTES + schema.fields().iter().map(|field| field.size()).sum::<usize>();
     let mut pending: Vec<ArrayData> =
         batches.iter().flat_map(RecordBatch::columns).map(|column| column.to_data()).collect();
     while let Some(data) = pending.pop() {
+        bytes += ARRAY_BYTES;
         let validity = data.nulls().map(|nulls| nulls.buffer());
         for buffer in data.buffers().iter().chain(validity) {
             if counted.insert(buffer.data_ptr()) {
@@ -276,5 +331,62 @@ pub(crate) fn no_session() -> EngineError {
     EngineError::Unsupported {
         what: "a temporary table outside of a session".into(),
         hint: "connect over Flight SQL, where a connection is a session, or create a table".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_cache::PlanCache;
+
+    fn tables(pool: &Arc<dyn MemoryPool>, limit: usize) -> TemporaryTables {
+        TemporaryTables::new(pool, limit, PlanCache::new(0))
+    }
+
+    #[test]
+    fn tables_without_rows_take_memory_for_their_columns() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 30));
+        let tables = tables(&pool, 4 << 20);
+        let fields: Vec<Field> =
+            (0..10_000).map(|n| Field::new(format!("column_{n}"), DataType::Int64, true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let make = |n: usize| tables.create(&format!("t{n}"), &schema, Vec::new(), IfExists::Error);
+        let made = (0..100).take_while(|n| make(*n).is_ok()).count();
+        assert!((1..10).contains(&made), "{made}");
+        assert_eq!(pool.reserved(), tables.reserved_bytes());
+        (0..made).for_each(|n| assert!(tables.drop_table(&format!("t{n}"))));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn the_tables_of_all_sessions_leave_half_of_the_memory() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 20));
+        let share = TemporaryShare::of_pool(&pool);
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        let numbers = Int64Array::from(vec![7; 16 << 10]);
+        let rows = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(numbers)]).unwrap();
+        let sessions: Vec<TemporaryTables> = (0..16).map(|_| tables(&pool, 1 << 20).within(&share)).collect();
+        let make = |session: &TemporaryTables| session.create("t", &schema, vec![rows.clone()], IfExists::Error);
+        let made = sessions.iter().take_while(|session| make(session).is_ok()).count();
+        assert_eq!(made, 3, "128 KiB each, and a little more");
+        assert!(pool.reserved() <= 1 << 19, "{}", pool.reserved());
+        assert!(sessions[0].drop_table("t"));
+        assert!(make(&sessions[9]).is_ok());
+        drop(sessions);
+        assert_eq!((pool.reserved(), share.0.reserved()), (0, 0));
+    }
+
+    #[test]
+    fn rows_that_come_one_by_one_take_memory_for_their_arrays() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 30));
+        let tables = tables(&pool, 1 << 20);
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        let row = || RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![1]))]).unwrap();
+        tables.create("t", &schema, vec![row()], IfExists::Error).unwrap();
+        let before = tables.reserved_bytes();
+        for _ in 0..100 {
+            tables.insert("t", vec![row()], false).unwrap();
+        }
+        assert!(tables.reserved_bytes() >= before + 100 * ARRAY_BYTES, "{}", tables.reserved_bytes());
     }
 }

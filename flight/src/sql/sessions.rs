@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, Principal};
-use querent_engine::{Engine, ResultTypes, SessionVariables, TemporaryTables};
+use querent_engine::{Engine, ResultTypes, SessionVariables, TemporaryShare, TemporaryTables};
 use uuid::Uuid;
 
 use super::digests::caller_digest;
@@ -37,6 +37,8 @@ const TEMPORARY_BYTES: usize = 1 << 30;
 /// The sessions of a server.
 pub(super) struct FlightSessions {
     engine: Engine,
+    /// What their temporary tables may hold together.
+    share: TemporaryShare,
     by_id: Mutex<HashMap<String, KnownSession>>,
 }
 
@@ -110,7 +112,7 @@ pub(super) fn expired_cookie() -> String {
 
 impl FlightSessions {
     pub(super) fn new(engine: Engine) -> Self {
-        Self { engine, by_id: Mutex::default() }
+        Self { share: engine.temporary_share(), engine, by_id: Mutex::default() }
     }
 
     /// Returns the session of a call, if it has one: its cookie's, or its connection's.
@@ -175,7 +177,7 @@ impl FlightSessions {
             owner,
             options: Mutex::default(),
             variables: Arc::default(),
-            tables: self.engine.temporary_tables(TEMPORARY_BYTES),
+            tables: self.engine.shared_temporary_tables(TEMPORARY_BYTES, &self.share),
         });
         let mut sessions = self.by_id.lock();
         if sessions.len() >= MANY_SESSIONS {
