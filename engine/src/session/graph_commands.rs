@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::policy::Rights;
-use querent_catalog::{DatabaseScope, GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
+use querent_catalog::{CatalogError, DatabaseScope, GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
 use querent_kql::graph::{GraphModelDefinition, restored, storable};
 use querent_kql::{KqlParameters, KqlType};
 
@@ -141,9 +141,26 @@ impl Session {
     }
 
     async fn change_graph(&self, change: GraphChange, interrupt: &Interrupt) -> Result<()> {
-        let change = WriteStatement::ChangeGraph { database: self.database().to_owned(), change };
-        self.begin_plan(self.authorize(change.into_plan())?, interrupt).await?;
+        let statement = WriteStatement::ChangeGraph { database: self.database().to_owned(), change: change.clone() };
+        let plan = self.authorize(statement.into_plan())?;
+        if let Some(name) = self.hidden_model(&change, interrupt).await? {
+            return match change {
+                GraphChange::Drop { if_missing_ok: true, .. } => Ok(()),
+                GraphChange::Drop { .. } => Err(CatalogError::ObjectNotFound { what: "graph model", id: name }.into()),
+                _ => Err(CatalogError::AlreadyExists { name, existing: None }.into()),
+            };
+        }
+        self.begin_plan(plan, interrupt).await?;
         Ok(())
+    }
+
+    /// Returns the name of the model that a change replaces or drops, where it is not there for the caller.
+    async fn hidden_model(&self, change: &GraphChange, interrupt: &Interrupt) -> Result<Option<String>> {
+        let (GraphChange::Save { name, .. } | GraphChange::Drop { name, .. }) = change else { return Ok(None) };
+        let models = self.engine().catalog().graph_models();
+        let Some(known) = models.get(self.principal(), self.database(), name).await? else { return Ok(None) };
+        let is_seen = self.sees_graph(&known.definition, interrupt).await?;
+        Ok((!is_seen).then(|| name.clone()))
     }
 
     /// Makes a table of the rows of each of a model's queries, and of these a snapshot.

@@ -1,7 +1,7 @@
 //! Stored graph models and their snapshots: commands that keep them, and `graph("name")`, which makes a graph of one.
 
 use querent_catalog::{Principal, Role};
-use querent_engine::Limits;
+use querent_engine::{Limits, Session};
 
 use super::{answered, cells, code_of};
 use crate::sql::{admin, engine, rows};
@@ -250,4 +250,19 @@ async fn a_model_of_what_the_caller_may_not_see_is_not_there() {
             assert!(!hidden.contains("zebra") && !hidden.contains("Salary"), "{hidden}");
         }
     }
+    // Nor does who may write in the database take it away.
+    rows(&root, "GRANT SELECT, MODIFY ON DATABASE \"default\" TO ROLE builder").await.unwrap();
+    let wes = crate::policies::principal("wes", Role::Write, &["builder"], None);
+    let wes = engine.session(wes, Limits::default());
+    let names = async |session: &Session| cells(session, ".show graph_models | project Name").await;
+    assert_eq!(names(&wes).await, [["Paid"], ["Shown"]]);
+    assert_eq!(code_of(&wes, ".drop graph_model Hidden").await, "object_not_found");
+    assert!(answered(&wes, ".drop graph_model Hidden ifexists").await.is_ok());
+    let step = r#"{"Kind": "AddEdges", "Query": "people", "SourceColumn": "Id", "TargetColumn": "Boss"}"#;
+    let made = format!(r#".create-or-alter graph_model Hidden {{"Definition": {{"Steps": [{step}]}}}}"#);
+    assert_eq!(code_of(&wes, &made).await, "already_exists");
+    assert_eq!(code_of(&ann, ".drop graph_model Hidden").await, "not_allowed");
+    assert_eq!(cells(&root, "graph('Hidden') | graph-to-table edges | count").await, [["1"]]);
+    answered(&wes, ".drop graph_model Paid").await.unwrap();
+    assert_eq!(names(&root).await, [["Hidden"], ["Shown"]]);
 }
