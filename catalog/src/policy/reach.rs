@@ -19,6 +19,8 @@ pub struct ReadReach {
     databases: Option<BTreeSet<String>>,
     /// Whether no policy binds it.
     is_unbound: bool,
+    /// Whether it is an administrator of all databases, who reads the runs of others, policies and the audit log, too.
+    is_server_admin: bool,
     /// Whether grants decide in databases that are not named.
     governs_all: bool,
     /// The databases in which grants decide.
@@ -40,9 +42,9 @@ impl ReadReach {
             DatabaseScope::All => None,
             DatabaseScope::Only(names) => Some(names.as_ref().clone()),
         };
-        let identity = identity_digest(who);
+        let (identity, is_server_admin) = (identity_digest(who), who.is_server_admin());
         if rights.is_unbound() {
-            return Self { databases, is_unbound: true, identity, ..Self::default() };
+            return Self { databases, is_unbound: true, is_server_admin, identity, ..Self::default() };
         }
         let granted = document.grants.iter().filter(|grant| grant.privilege == Privilege::Select);
         let granted = granted.filter(|grant| rights.is_of_caller(&grant.to));
@@ -61,6 +63,7 @@ impl ReadReach {
         Self {
             databases,
             is_unbound: false,
+            is_server_admin,
             governs_all: document.governs_all,
             governed: document.governed.clone(),
             grants: granted.map(|grant| (grant.on.clone(), grant.columns.clone())).collect(),
@@ -70,7 +73,7 @@ impl ReadReach {
         }
     }
 
-    /// Whether nothing limits it.
+    /// Whether nothing limits what it reads of databases.
     pub fn is_everything(&self) -> bool {
         self.is_unbound && self.databases.is_none()
     }
@@ -82,7 +85,9 @@ impl ReadReach {
             (Some(_), None) => false,
             (Some(now), Some(before)) => before.is_subset(now),
         };
-        sees_databases && (self.is_unbound || (self.covers_grants(earlier) && self.covers_rows(earlier)))
+        let sees_server = self.is_server_admin || !earlier.is_server_admin;
+        let sees_tables = self.is_unbound || (self.covers_grants(earlier) && self.covers_rows(earlier));
+        sees_databases && sees_server && sees_tables
     }
 
     fn sees(&self, database: &str) -> bool {
@@ -192,6 +197,19 @@ mod tests {
         assert!(all.covers(&one) && all.covers(&all) && one.covers(&one));
         assert!(!one.covers(&all));
         assert!(!reach(&Principal::new("boss", Role::Admin).with_databases(["other"]), &open).covers(&one));
+    }
+
+    #[test]
+    fn an_administrator_reads_what_nobody_else_does() {
+        let open = PolicyDocument::default();
+        let admin = reach(&Principal::new("ann", Role::Admin), &open);
+        let of_some = reach(&Principal::new("ann", Role::Admin).with_databases(["sales"]), &open);
+        let reader = reach(&ann(), &open);
+        assert!(admin.covers(&reader) && admin.covers(&of_some) && admin.covers(&admin) && reader.covers(&of_some));
+        assert!(!reader.covers(&admin) && !of_some.covers(&admin));
+        // What was kept before this was told is as it was.
+        let kept: ReadReach = serde_json::from_str(r#"{"is_unbound": true}"#).unwrap();
+        assert!(reader.covers(&kept));
     }
 
     #[test]

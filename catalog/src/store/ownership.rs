@@ -22,10 +22,10 @@ pub(crate) fn owner_filter(who: &Principal) -> Option<&str> {
 /// Whether a reader may read what a run read. Of a run whose reach was not kept that is known only where nothing limits the
 /// reader.
 pub(crate) fn may_read_run(connection: &StoreConnection, reader: &ReadReach, run_id: Uuid) -> Result<bool> {
-    if reader.is_everything() {
-        return Ok(true);
-    }
-    Ok(reach_of_run(connection, run_id)?.is_some_and(|reach| reader.covers(&reach)))
+    Ok(match reach_of_run(connection, run_id)? {
+        Some(reach) => reader.covers(&reach),
+        None => reader.is_everything(),
+    })
 }
 
 /// Returns an error unless a reader may read what a run read. Errors: `run_withheld`.

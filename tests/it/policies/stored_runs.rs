@@ -73,6 +73,22 @@ async fn a_narrower_token_of_the_same_name_reads_no_run_of_the_wider_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_administrator_read_of_others_is_not_for_a_reader_of_its_name() {
+    let turns = json!([{ "events": [run_sql("SELECT question FROM system.agent_runs")] }, says("done")]);
+    let script = json!({ "runs": [{ "turns": turns, "repeat_last": true }] });
+    let server = TestServer::start(TestSettings::default().tokens("boss-tok:admin:boss").script(script)).await;
+    let (_, anna) = token(&server, json!({ "name": "anna", "role": "read" })).await;
+    let (_, reader) = token(&server, json!({ "name": "daily", "subject": "boss", "role": "read" })).await;
+    let asked = server.post(ASK, &json!({ "question": "who is val_lynx?" }), Some(&anna)).await;
+    assert_eq!(asked.status, 200, "{}", asked.text);
+    let answer = ask_with_key(&server, "k", "boss-tok").await;
+    assert!(answer.text.contains("val_lynx"), "{}", answer.text);
+    assert_withheld(&server, &run_id(&answer), &reader).await;
+    let replayed = ask_with_key(&server, "k", &reader).await;
+    assert_eq!((replayed.status, replayed.header("x-querent-error-code")), (403, "run_withheld"), "{}", replayed.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_came_hides_what_was_read_before() {
     let server = serve().await;
     let (_, anna) = token(&server, json!({ "name": "anna", "role": "read" })).await;
