@@ -142,11 +142,17 @@ impl Authenticator {
         if self.is_open() {
             return Some(Principal::local_admin()).filter(|admin| admin.subject() == subject);
         }
-        let of_settings = self.tokens.iter().map(|known| &known.principal).chain(self.certificates.values());
-        let of_catalog = self.catalog.iter().flat_map(|catalog| catalog.tokens().principals_of(subject, Utc::now()));
-        let mut all = of_settings.filter(|one| one.subject() == subject).cloned().chain(of_catalog);
+        let mut all = self.principals_of(subject).into_iter();
         let first = all.next()?;
         all.all(|other| other == first).then_some(first)
+    }
+
+    /// Returns the principals that requests of that subject may have now, one of each token and certificate that has it. Those
+    /// of an identity provider are not known here.
+    pub(crate) fn principals_of(&self, subject: &str) -> Vec<Principal> {
+        let of_settings = self.tokens.iter().map(|known| &known.principal).chain(self.certificates.values());
+        let of_catalog = self.catalog.iter().flat_map(|catalog| catalog.tokens().principals_of(subject, Utc::now()));
+        of_settings.filter(|one| one.subject() == subject).cloned().chain(of_catalog).collect()
     }
 
     /// Whether a token of the settings has that subject.

@@ -129,6 +129,52 @@ async fn a_browser_gets_a_token_of_its_users() {
     assert_eq!(server.send(again.json(&json!({ "externalId": "y" })), None).await.status, 400, "nor is a token a key");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_token_ends_with_those_whose_rights_it_has() {
+    let settings = TestSettings::default().script(script()).tokens("boss-tok:admin:boss");
+    let server = TestServer::start(settings).await;
+    let made = async |body: Value| {
+        let made = server.post("/v1/tokens", &body, Some("boss-tok")).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let made = made.json();
+        (made["id"].as_i64().unwrap(), format!("Api-Key {}", made["token"].as_str().unwrap()))
+    };
+    let revoke = async |id: i64| {
+        let revoked = server.send(server.http.delete(server.url(&format!("/v1/tokens/{id}"))), Some("boss-tok")).await;
+        assert_eq!(revoked.status, 200, "{}", revoked.text);
+    };
+    let post = async |path: &str, key: &str, body: Value| {
+        server.send(server.http.post(server.url(path)).header("authorization", key).json(&body), None).await
+    };
+    let session = async |key: &str, user: Value| {
+        let session = post("/api/v1/embed/generate-session", key, user).await;
+        assert_eq!(session.status, 200, "{}", session.text);
+        session.json()["sessionId"].clone()
+    };
+    let bearer = async |key: &str, user: Value| {
+        let body = json!({ "sessionId": session(key, user).await });
+        let token = post("/api/v1/embed/session/token", key, body).await;
+        assert_eq!(token.status, 200, "{}", token.text);
+        format!("Bearer {}", token.json()["token"].as_str().unwrap())
+    };
+    let status = async |bearer: &str| ask(&server, bearer, &json!({ "input": "plain" })).await.status;
+
+    let (app, app_key) = made(json!({ "name": "app", "role": "read" })).await;
+    let (_, other_key) = made(json!({ "name": "other", "role": "read" })).await;
+    let (anna, _) = made(json!({ "name": "anna", "role": "read" })).await;
+    let of_app = bearer(&app_key, json!({ "externalId": "x" })).await;
+    let of_other = bearer(&other_key, json!({ "externalId": "x" })).await;
+    let of_anna = bearer("Api-Key boss-tok", json!({ "internalId": "anna" })).await;
+    let waiting = session(&app_key, json!({ "externalId": "y" })).await;
+    assert_eq!([status(&of_app).await, status(&of_other).await, status(&of_anna).await], [200; 3]);
+    revoke(app).await;
+    assert_eq!([status(&of_app).await, status(&of_other).await, status(&of_anna).await], [401, 200, 200]);
+    let late = post("/api/v1/embed/session/token", &other_key, json!({ "sessionId": waiting })).await;
+    assert_eq!(late.status, 404, "{}", late.text);
+    revoke(anna).await;
+    assert_eq!([status(&of_other).await, status(&of_anna).await], [200, 401]);
+}
+
 async fn purged(server: &TestServer, now: DateTime<Utc>) -> u64 {
     let catalog = server.engine().catalog();
     let lease = catalog.leases().take(LeasedWork::Retention, Duration::ZERO).await.unwrap().had().unwrap();

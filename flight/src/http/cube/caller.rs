@@ -46,11 +46,21 @@ pub(in crate::http) struct Application {
 pub(super) struct User {
     pub(super) principal: Principal,
     pub(super) expires_at: Option<DateTime<Utc>>,
+    /// Whose rights it has: its application's, and those of the user of this server that it is.
+    pub(super) sources: Vec<Principal>,
+}
+
+/// A user as a grant has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GrantedUser {
+    pub(super) principal: Principal,
+    /// Whose rights it has, as far as they could be looked up when it was granted: the grant ends with them.
+    pub(super) sources: Vec<Principal>,
 }
 
 /// A user as a grant stores it.
 #[derive(Debug, Serialize, Deserialize)]
-struct GrantedUser {
+struct StoredUser {
     subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     databases: Option<Vec<String>>,
@@ -58,6 +68,17 @@ struct GrantedUser {
     identity: Identity,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attributes: Option<UserAttributes>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sources: Vec<StoredSource>,
+}
+
+/// Whose rights a stored user has.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredSource {
+    subject: String,
+    role: String,
+    databases: Option<Vec<String>>,
+    identity: Identity,
 }
 
 impl CubeSurface {
@@ -80,9 +101,15 @@ impl CubeSurface {
         if scheme.eq_ignore_ascii_case("bearer") {
             let granted =
                 state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
-            return Ok(CubeCaller::User(granted_user(&granted.ok_or_else(unknown)?)?));
+            let user = granted_user(&granted.ok_or_else(unknown)?)?;
+            return if self.still_grants(state, &user) { Ok(CubeCaller::User(user.principal)) } else { Err(unknown()) };
         }
         Err(unknown())
+    }
+
+    /// Whether those whose rights a user was granted have them now: a key or a token that ended takes its users with it.
+    pub(super) fn still_grants(&self, state: &AppState, user: &GrantedUser) -> bool {
+        user.sources.iter().all(|source| self.knows(state, source))
     }
 
     async fn application(&self, state: &AppState, key: &str) -> Result<Application, ApiError> {
@@ -132,7 +159,8 @@ impl Application {
         let itself = (self.name.as_deref() == Some(id)).then_some(&self.principal);
         let others = self.is_trusted.then(|| state.auth.principal_named(id)).flatten();
         let known = itself.cloned().or(others).ok_or_else(|| invalid(format!("there is no internal user `{id}`")))?;
-        Ok(User { principal: known.narrowed(id, Role::Read), expires_at: None })
+        let principal = known.narrowed(id, Role::Read);
+        Ok(User { principal, expires_at: None, sources: vec![self.principal.clone(), known] })
     }
 
     async fn external(&self, state: &AppState, external: ExternalId) -> Result<User, ApiError> {
@@ -160,7 +188,7 @@ impl Application {
             ApiError::new(ErrorCode::TooManyExternalUsers, message)
         })?;
         let principal = self.for_user(subject, external.attributes);
-        Ok(User { principal, expires_at: admitted.expires_at })
+        Ok(User { principal, expires_at: admitted.expires_at, sources: vec![self.principal.clone()] })
     }
 
     /// Returns the principal of a user, who may read what the application may, with the user's attributes. Policies go by
@@ -184,6 +212,7 @@ impl Application {
 /// A request of an application, with its body.
 pub(in crate::http) struct ApplicationCall {
     pub(super) state: AppState,
+    pub(super) surface: Arc<CubeSurface>,
     pub(super) application: Application,
     pub(super) body: Bytes,
 }
@@ -196,8 +225,9 @@ impl FromRequest<AppState> for ApplicationCall {
         let CubeCaller::Application(application) = caller_of(&parts, state).await? else {
             return Err(invalid("this route needs `Authorization: Api-Key <key>`"));
         };
+        let surface = shared(&parts)?;
         let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), state).await?;
-        Ok(Self { state: state.clone(), application, body })
+        Ok(Self { state: state.clone(), surface, application, body })
     }
 }
 
@@ -265,32 +295,53 @@ fn space_of_agent(state: &AppState, account: &str, agent: &str) -> Result<String
 }
 
 /// Encodes a user for a grant.
-pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
-    let databases = match principal.scope() {
-        DatabaseScope::All => None,
-        DatabaseScope::Only(names) => Some(names.iter().cloned().collect()),
+pub(super) fn user_json(user: &GrantedUser) -> Result<String, ApiError> {
+    let source = |source: &Principal| StoredSource {
+        subject: source.subject().to_owned(),
+        role: source.role().as_str().to_owned(),
+        databases: databases_of(source),
+        identity: source.identity().clone(),
     };
-    let attributes = principal.attributes().cloned();
-    let user = GrantedUser {
-        subject: principal.subject().to_owned(),
-        databases,
-        identity: principal.identity().clone(),
-        attributes,
+    let stored = StoredUser {
+        subject: user.principal.subject().to_owned(),
+        databases: databases_of(&user.principal),
+        identity: user.principal.identity().clone(),
+        attributes: user.principal.attributes().cloned(),
+        sources: user.sources.iter().map(source).collect(),
     };
-    serde_json::to_string(&user).map_err(ApiError::internal)
+    serde_json::to_string(&stored).map_err(ApiError::internal)
 }
 
 /// Decodes the user of a grant.
-pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
-    let user: GrantedUser = serde_json::from_str(json).map_err(ApiError::internal)?;
-    let mut principal = Principal::new(user.subject, Role::Read).with_identity(user.identity);
-    if let Some(databases) = user.databases {
-        principal = principal.with_databases(databases);
-    }
-    Ok(match user.attributes {
+pub(super) fn granted_user(json: &str) -> Result<GrantedUser, ApiError> {
+    let stored: StoredUser = serde_json::from_str(json).map_err(ApiError::internal)?;
+    let principal = principal_of(stored.subject, Role::Read, stored.databases, stored.identity);
+    let principal = match stored.attributes {
         Some(attributes) => principal.with_attributes(attributes),
         None => principal,
-    })
+    };
+    let sources = stored.sources.into_iter().map(source_of).collect::<Result<_, _>>()?;
+    Ok(GrantedUser { principal, sources })
+}
+
+fn source_of(stored: StoredSource) -> Result<Principal, ApiError> {
+    let role: Role = stored.role.parse().map_err(ApiError::internal)?;
+    Ok(principal_of(stored.subject, role, stored.databases, stored.identity))
+}
+
+fn databases_of(principal: &Principal) -> Option<Vec<String>> {
+    match principal.scope() {
+        DatabaseScope::All => None,
+        DatabaseScope::Only(names) => Some(names.iter().cloned().collect()),
+    }
+}
+
+fn principal_of(subject: String, role: Role, databases: Option<Vec<String>>, identity: Identity) -> Principal {
+    let principal = Principal::new(subject, role).with_identity(identity);
+    match databases {
+        Some(databases) => principal.with_databases(databases),
+        None => principal,
+    }
 }
 
 fn invalid(message: impl Into<String>) -> ApiError {
@@ -335,7 +386,9 @@ mod tests {
         );
         assert_eq!(json!(known.security_context), context, "word for word");
         // A browser's token stands for the same user.
-        assert_eq!(granted_user(&user_json(&principal).unwrap()).unwrap(), principal);
+        let sources = vec![Principal::new("app", Role::Admin).with_databases(["sales"])];
+        let granted = GrantedUser { principal: principal.clone(), sources };
+        assert_eq!(granted_user(&user_json(&granted).unwrap()).unwrap(), granted);
 
         // A later request of the same user brings its own attributes.
         let later = user_of(&json!({ "externalId": "ann", "userAttributes": [{ "name": "city", "value": "Rome" }] }));

@@ -9,7 +9,7 @@ use querent_catalog::GrantKind;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::caller::{ApplicationCall, User, granted_user, user_json};
+use super::caller::{ApplicationCall, GrantedUser, User, granted_user, user_json};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::response::json_response;
 
@@ -18,31 +18,34 @@ const TOKEN_LIVES: TimeDelta = TimeDelta::hours(24);
 
 /// `POST /api/v1/embed/generate-session`: the user, as in `sessionSettings`. Answers `{sessionId}`.
 pub(in crate::http) async fn generate_session(call: ApplicationCall) -> Result<Response, ApiError> {
-    let ApplicationCall { state, application, body } = call;
+    let ApplicationCall { state, surface, application, body } = call;
     let settings = cube::generate_session(&body)?;
-    let User { principal, expires_at } = application.user(&state, settings).await?;
+    let User { principal, expires_at, mut sources } = application.user(&state, settings).await?;
+    // Who is known to an identity provider alone cannot be looked up later.
+    sources.retain(|source| surface.knows(&state, source));
+    let user = GrantedUser { principal, sources };
+    let principal = &user.principal;
     let session_id = Uuid::new_v4().to_string();
     let ends = Utc::now() + SESSION_LIVES;
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
     // The session carries the user's expiry, so that a token does not outlive the user.
-    let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
+    let stored = json!({ "user": user_json(&user)?, "expires_at": expires_at });
     let catalog = state.agent.catalog();
     catalog
         .external_users()
-        .insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends)
+        .insert_grant(GrantKind::Session, &session_id, principal.subject(), &stored.to_string(), ends)
         .await?;
     Ok(json_response(StatusCode::OK, &json!({ "sessionId": session_id })))
 }
 
 /// `POST /api/v1/embed/session/token`: `{sessionId}`. Answers `{token}`.
 pub(in crate::http) async fn token(call: ApplicationCall) -> Result<Response, ApiError> {
-    let ApplicationCall { state, body, .. } = call;
+    let ApplicationCall { state, surface, body, .. } = call;
     let session_id = cube::session_token(&body)?;
     let catalog = state.agent.catalog();
     let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, Utc::now()).await?;
-    let session = session.ok_or_else(|| {
-        ApiError::new(ErrorCode::NotFound, "there is no such session; it may have ended: generate another")
-    })?;
+    let ended = || ApiError::new(ErrorCode::NotFound, "there is no such session; it may have ended: generate another");
+    let session = session.ok_or_else(ended)?;
     let session: serde_json::Value = serde_json::from_str(&session).map_err(ApiError::internal)?;
     let user = session["user"].as_str().unwrap_or_default();
     let expires_at: Option<chrono::DateTime<Utc>> =
@@ -50,7 +53,11 @@ pub(in crate::http) async fn token(call: ApplicationCall) -> Result<Response, Ap
     let ends = Utc::now() + TOKEN_LIVES;
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let subject = granted_user(user)?.subject().to_owned();
-    catalog.external_users().insert_grant(GrantKind::Token, &token, &subject, user, ends).await?;
+    let granted = granted_user(user)?;
+    if !surface.still_grants(&state, &granted) {
+        return Err(ended());
+    }
+    let subject = granted.principal.subject();
+    catalog.external_users().insert_grant(GrantKind::Token, &token, subject, user, ends).await?;
     Ok(json_response(StatusCode::OK, &json!({ "token": token })))
 }

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use querent_catalog::ConversationKey;
+use querent_catalog::{ConversationKey, Principal};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::auth::Authenticator;
@@ -34,6 +34,13 @@ impl CubeSurface {
             Some(thread) => Some(thread.lock().await),
             None => None,
         }
+    }
+
+    /// Whether a key of this API, or a token or a certificate of the server, has these very rights now.
+    pub(super) fn knows(&self, state: &AppState, principal: &Principal) -> bool {
+        let is_anybody = self.is_open(state) && *principal == Principal::local_admin();
+        let known = [self.keys.principals_of(principal.subject()), state.auth.principals_of(principal.subject())];
+        is_anybody || known.iter().flatten().any(|known| known == principal)
     }
 
     /// Whether neither this API nor the server asks for a key.
