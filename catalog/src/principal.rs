@@ -163,6 +163,20 @@ impl Principal {
         &self.scope
     }
 
+    /// Whether it is the same person as another caller, who may do and see as much with this token, as far as that can be told
+    /// without the policy.
+    pub fn is_same_with_as_much(&self, other: &Self) -> bool {
+        let sees_databases = match (&self.scope, &other.scope) {
+            (DatabaseScope::All, _) => true,
+            (DatabaseScope::Only(_), DatabaseScope::All) => false,
+            (DatabaseScope::Only(own), DatabaseScope::Only(others)) => others.is_subset(own),
+        };
+        // No policy binds an administrator.
+        let is_judged_alike =
+            self.role == Role::Admin || (self.identity == other.identity && self.attributes == other.attributes);
+        self.subject == other.subject && self.role >= other.role && sees_databases && is_judged_alike
+    }
+
     /// Whether the caller may know that `database` exists.
     pub fn may_see(&self, database: &str) -> bool {
         match &self.scope {

@@ -114,6 +114,7 @@ impl Engine {
         let _abandoned = interrupt.abandon_on_drop();
         let label = QueryLabel {
             subject: principal.subject().to_owned(),
+            caller: Some(principal.clone()),
             database: request.table.database.clone(),
             text: format!("import into {}", request.table),
         };

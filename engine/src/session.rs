@@ -373,6 +373,7 @@ impl Session {
     fn label(&self, text: &str) -> QueryLabel {
         QueryLabel {
             subject: self.principal.subject().to_owned(),
+            caller: Some(self.principal.clone()),
             database: self.database.as_ref().to_owned(),
             text: text.chars().take(MAX_SHOWN_CHARS).collect(),
         }

@@ -289,6 +289,12 @@ async fn a_running_query_is_listed_and_ended_over_http() {
     .await;
     let others = server.get("/v1/queries", Some("ben-tok")).await.text;
     assert!(!others.contains("generate_series"), "{others}");
+    // Nor does a token of the same person that reads less.
+    let narrow = json!({ "name": "narrow", "subject": "ann", "role": "read", "databases": ["default"] });
+    let narrow =
+        server.post("/v1/tokens", &narrow, Some("boss-tok")).await.json()["token"].as_str().unwrap().to_owned();
+    let listed = server.get("/v1/queries", Some(&narrow)).await.text;
+    assert!(!listed.contains("generate_series"), "{listed}");
     let cancel = format!("/v1/queries/{id}/cancel");
     assert_eq!(server.post(&cancel, &json!({}), Some("ben-tok")).await.status, 404);
     assert!(server.get("/v1/queries", Some("boss-tok")).await.text.contains("generate_series"));

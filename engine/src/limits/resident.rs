@@ -128,12 +128,14 @@ impl ResidentLimit {
 }
 
 /// Returns the queries of the engine on a data folder that `who` may see: an administrator of all databases all of them, others
-/// their own.
+/// their own, but not those of a token of theirs that reads more, whose texts may name what is hidden.
 pub(crate) fn running_queries(data_dir: &Path, who: &Principal) -> Vec<Arc<QueryUsage>> {
     let queries: Vec<_> = WATCH.queries.lock().iter().filter_map(Weak::upgrade).collect();
     let sees_all = who.role() == Role::Admin && *who.scope() == DatabaseScope::All;
     let may_see = |query: &Arc<QueryUsage>| {
-        query.limit().data_dir == data_dir && (sees_all || query.label().subject == who.subject())
+        let caller = query.label().caller.as_ref();
+        let is_seen = sees_all || caller.is_some_and(|caller| who.is_same_with_as_much(caller));
+        is_seen && query.limit().data_dir == data_dir
     };
     queries.into_iter().filter(may_see).collect()
 }

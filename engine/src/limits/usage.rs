@@ -18,6 +18,7 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryPool;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use querent_catalog::Principal;
 
 use super::clock::{QueryClock, QueryEnd};
 use super::interrupt::Interrupt;
@@ -36,6 +37,8 @@ static LAST_ID: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug, Clone)]
 pub(crate) struct QueryLabel {
     pub(crate) subject: String,
+    /// `None` for a part of another server's query.
+    pub(crate) caller: Option<Principal>,
     pub(crate) database: String,
     /// Its text, or a part of it.
     pub(crate) text: String,
