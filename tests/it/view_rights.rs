@@ -1,7 +1,7 @@
 //! A view over what its reader may not see is not there: neither its text nor its columns nor the errors of its plan tell
 //! what is hidden, through any door.
 
-use querent_catalog::{PageRequest, Principal, Role, SearchRequest, TableFilter};
+use querent_catalog::{NewRelationship, PageRequest, Principal, Role, SearchRequest, TableFilter, TableName};
 use querent_engine::{Engine, Limits, Session};
 use querent_flight::config::{RoleName, TokenSettings};
 use querent_tests::script::{run_sql, says};
@@ -137,6 +137,41 @@ async fn a_view_that_is_not_there_takes_no_place_on_a_page() {
         after = Some(token);
     }
     assert_eq!(names, ["open", "plain"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relationship_of_a_view_that_is_not_there_is_not_there_either() {
+    let (_folder, engine) = engine().await;
+    let (root, zoe) = (Principal::new("root", Role::Admin), Principal::new("zoe", Role::Write).with_databases(["pub"]));
+    let admin = engine.session(root.clone(), Limits::default());
+    for statement in SETUP {
+        rows(&admin, statement).await.unwrap();
+    }
+    let relationships = engine.catalog().relationships();
+    let declare = async |view: &str, column: &str| {
+        let new = NewRelationship {
+            from: TableName::new("pub", view),
+            from_columns: vec![column.to_owned()],
+            to: TableName::new("pub", "plain"),
+            to_columns: vec!["a".to_owned()],
+        };
+        relationships.declare(&root, &new).await.unwrap().id.unwrap()
+    };
+    let (hidden, seen) = (declare("direct", "col_gnu").await, declare("open", "b").await);
+    let ids = async |who: &Principal, table: Option<&TableName>| -> Vec<i64> {
+        let page = relationships.list(who, table, PageRequest::first(10)).await.unwrap();
+        page.items.iter().filter_map(|relationship| relationship.id).collect()
+    };
+    let plain = TableName::new("pub", "plain");
+    for table in [None, Some(&plain)] {
+        assert_eq!(ids(&root, table).await, [hidden, seen]);
+        assert_eq!(ids(&zoe, table).await, [seen]);
+    }
+    let told = |error: querent_catalog::CatalogError| error.to_string().replace(char::is_numeric, "");
+    let refused = told(relationships.drop(&zoe, hidden).await.unwrap_err());
+    assert_eq!(refused, told(relationships.drop(&zoe, hidden + 100).await.unwrap_err()));
+    relationships.drop(&zoe, seen).await.unwrap();
+    assert_eq!(ids(&root, None).await, [hidden]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

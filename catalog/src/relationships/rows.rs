@@ -15,7 +15,7 @@ use crate::store::objects::{self, object_name};
 use crate::store::resolve::{self, column_not_found};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
 use crate::store::visible::{VisibleObjects, database_condition};
-use crate::store::{SnapshotView, name_key};
+use crate::store::{SnapshotView, may_know_named, name_key};
 
 /// The most columns of a relationship.
 const MAX_COLUMNS: usize = 16;
@@ -68,7 +68,10 @@ pub(crate) fn remove(view: &SnapshotView<'_>, who: &Principal, id: i64) -> Resul
         .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_relationship WHERE relationship_id = ?"))?
         .query_row([id], read)
         .optional()?;
-    let row = row.filter(|row| is_visible(view, who, row)).ok_or_else(unknown)?;
+    let row = row.ok_or_else(unknown)?;
+    if !is_visible(view, who, &row)? {
+        return Err(unknown());
+    }
     if row.origin == RelationshipOrigin::ForeignKey {
         return Err(CatalogError::InvalidObject {
             what: "relationship",
@@ -178,15 +181,20 @@ fn rows_after(view: &SnapshotView<'_>, who: &Principal, after: i64, limit: usize
 }
 
 /// Whether both tables of a relationship and the columns that it names may be seen.
-fn is_visible(view: &SnapshotView<'_>, who: &Principal, row: &RelationshipRow) -> bool {
+fn is_visible(view: &SnapshotView<'_>, who: &Principal, row: &RelationshipRow) -> Result<bool> {
     let rights = view.rights(who);
-    let sides = [(&row.from, &row.from_columns), (&row.to, &row.to_columns)];
-    sides.into_iter().all(|(table, columns)| rights.may_see_table(table) && rights.sees_columns(table, columns))
+    for (table, columns) in [(&row.from, &row.from_columns), (&row.to, &row.to_columns)] {
+        let sees_columns = rights.may_see_table(table) && rights.sees_columns(table, columns);
+        if !sees_columns || !may_know_named(view, who, table)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The relationship of a row with its tables resolved, if both exist and may be seen.
 pub(super) fn resolve_row(view: &SnapshotView<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<JoinEdge>> {
-    if !is_visible(view, who, &row) {
+    if !is_visible(view, who, &row)? {
         return Ok(None);
     }
     let find = |name: &TableName| objects::object(view.connection, &name.database, &name.table);

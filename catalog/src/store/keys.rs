@@ -12,7 +12,7 @@ use super::objects::{self, ObjectRow, object_name};
 use super::relations::load_schema;
 use super::rows::{MAX_PAGE, bad_token, read_json, to_json};
 use super::visible::{VisibleObjects, named_condition};
-use super::{SnapshotView, dependents};
+use super::{SnapshotView, dependents, may_know_named};
 use crate::connection::{DatabaseResult, StoreConnection, StoreParameter, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{
@@ -273,6 +273,12 @@ pub(crate) fn list(
                 let Some(key) = row.resolve(view, filter)?.filter(|key| view.rights(who).sees_key(key)) else {
                     continue;
                 };
+                // In the place of a table that was dropped there may be a view by now.
+                if let Some(referred) = &key.referred
+                    && !may_know_named(view, who, &referred.table)?
+                {
+                    continue;
+                }
                 if items.len() == limit {
                     let next = items.last().map(|(position, _)| position.token());
                     return Ok(Page { items: items.into_iter().map(|(_, key)| key).collect(), next });

@@ -60,6 +60,18 @@ pub(crate) fn may_know_id(loader: &RelationLoader<'_>, who: &Principal, id: i64,
     loader.load(id)?.map_or(Ok(false), |relation| may_know(loader, who, &relation))
 }
 
+/// Whether `who` may know what is stored about an object by its name: what is stored about a view has the view's name and
+/// columns. Of other objects rights decide.
+pub(crate) fn may_know_named(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<bool> {
+    if view.rights(who).sees_all() {
+        return Ok(true);
+    }
+    match objects::object(view.connection, &name.database, &name.table)? {
+        Some(object) => may_know_id(&RelationLoader::for_view(view), who, object.id, object.kind),
+        None => Ok(true),
+    }
+}
+
 /// Returns those of some objects that `who` may know.
 pub(crate) fn known_of(view: &SnapshotView<'_>, who: &Principal, ids: BTreeSet<i64>) -> Result<BTreeSet<i64>> {
     let loader = RelationLoader::for_view(view);
