@@ -17,11 +17,15 @@ use crate::index::SchemaIndex;
 use crate::model::{Page, PageRequest, TableName};
 use crate::policy::Rights;
 use crate::principal::Principal;
-use crate::store::Store;
+use crate::store::rows::MAX_PAGE;
+use crate::store::{Store, may_know_named};
+use rows::KnowledgeRow;
 use similar::Corpus;
 
 /// The most verified queries, and the most metrics, of a catalog.
 pub const MAX_OBJECTS: usize = 10_000;
+/// Of so many times the objects that are wanted it is looked whether they name views that the caller may not know.
+const JUDGED_TIMES: usize = 8;
 
 /// A question and tested SQL that answers it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,6 +76,9 @@ pub struct Metric {
     pub expression: String,
     /// A condition on the rows; without it all rows count.
     pub filter: Option<String>,
+    /// The tables that it names, its own first.
+    #[serde(skip)]
+    pub tables: Vec<TableName>,
     /// The subject that defined it.
     pub subject: String,
     /// When it was stored.
@@ -137,11 +144,7 @@ impl CatalogKnowledge<'_> {
         database: Option<&str>,
         page: PageRequest,
     ) -> Result<Page<VerifiedQuery>> {
-        let (who, database) = (who.clone(), database.map(str::to_string));
-        let policies = self.store.policies();
-        self.store
-            .read(move |connection| rows::list(connection, Rights::new(&who, &policies), database.as_deref(), &page))
-            .await
+        self.list(who, database, page).await
     }
 
     /// The metrics that the caller may see, oldest first.
@@ -151,11 +154,57 @@ impl CatalogKnowledge<'_> {
         database: Option<&str>,
         page: PageRequest,
     ) -> Result<Page<Metric>> {
-        let (who, database) = (who.clone(), database.map(str::to_string));
-        let policies = self.store.policies();
-        self.store
-            .read(move |connection| rows::list(connection, Rights::new(&who, &policies), database.as_deref(), &page))
-            .await
+        self.list(who, database, page).await
+    }
+
+    async fn list<T: KnowledgeRow>(
+        self,
+        who: &Principal,
+        database: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Page<T>> {
+        let (limit, mut after) = (page.limit.clamp(1, MAX_PAGE), page.after);
+        let mut items = Vec::new();
+        // What names views that the caller may not know is left out, so a page may take several reads.
+        loop {
+            let (reader, database) = (who.clone(), database.map(str::to_string));
+            let (policies, page) = (self.store.policies(), PageRequest { limit: limit - items.len(), after });
+            let read = self.store.read(move |connection| {
+                rows::list::<T>(connection, Rights::new(&reader, &policies), database.as_deref(), &page)
+            });
+            let Page { items: read, next } = read.await?;
+            items.extend(self.known(who, read, |object| object.tables().to_vec()).await?);
+            after = next;
+            if after.is_none() || items.len() == limit {
+                return Ok(Page { items, next: after });
+            }
+        }
+    }
+
+    /// Returns those of some objects that name no view which the caller may not know. `tables` are what one of them names.
+    async fn known<T: Send>(
+        self,
+        who: &Principal,
+        objects: Vec<T>,
+        tables: impl Fn(&T) -> Vec<TableName>,
+    ) -> Result<Vec<T>> {
+        if objects.is_empty() || Rights::new(who, &self.store.policies()).sees_all() {
+            return Ok(objects);
+        }
+        let (reader, named): (_, Vec<Vec<TableName>>) = (who.clone(), objects.iter().map(tables).collect());
+        let known = self.store.view(move |view| {
+            let mut known = Vec::with_capacity(named.len());
+            for tables in &named {
+                let mut is_known = true;
+                for table in tables {
+                    is_known = is_known && may_know_named(view, &reader, table)?;
+                }
+                known.push(is_known);
+            }
+            Ok(known)
+        });
+        let known = known.await?;
+        Ok(objects.into_iter().zip(known).filter_map(|(object, is_known)| is_known.then_some(object)).collect())
     }
 
     /// Deletes a verified query. Errors: `object_not_found`.
@@ -186,12 +235,12 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<VerifiedQuery>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
-        Ok(corpus.queries.similar(
-            &self.index.tokens(question),
-            Rights::new(who, &self.store.policies()),
-            database,
-            limit,
-        ))
+        let (words, policies) = (self.index.tokens(question), self.store.policies());
+        let similar =
+            corpus.queries.similar(&words, Rights::new(who, &policies), database, limit.saturating_mul(JUDGED_TIMES));
+        let mut known = self.known(who, similar, |similar| similar.object.tables().to_vec()).await?;
+        known.truncate(limit);
+        Ok(known)
     }
 
     /// The metrics visible to the caller that are most similar to a question, most similar first.
@@ -203,12 +252,12 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<Metric>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
-        Ok(corpus.metrics.similar(
-            &self.index.tokens(question),
-            Rights::new(who, &self.store.policies()),
-            database,
-            limit,
-        ))
+        let (words, policies) = (self.index.tokens(question), self.store.policies());
+        let similar =
+            corpus.metrics.similar(&words, Rights::new(who, &policies), database, limit.saturating_mul(JUDGED_TIMES));
+        let mut known = self.known(who, similar, |similar| similar.object.tables().to_vec()).await?;
+        known.truncate(limit);
+        Ok(known)
     }
 }
 
@@ -251,7 +300,7 @@ impl KnowledgeObject for Metric {
     }
 
     fn tables(&self) -> &[TableName] {
-        std::slice::from_ref(&self.table)
+        &self.tables
     }
 }
 

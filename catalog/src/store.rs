@@ -76,7 +76,7 @@ pub use policies::PolicyVersion;
 pub(crate) use relations::table_infos;
 pub use search_text::table_text;
 pub use view_rights::{ViewReferences, read_views_with};
-pub(crate) use view_rights::{known_of, known_to, may_know_named};
+pub(crate) use view_rights::{known_of, known_to, may_know_named, tables_named};
 pub(crate) use visible::VisibleObjects;
 
 use crate::connection::{Access, DatabaseError, DatabaseFault, PostgresServer, StoreConnection};

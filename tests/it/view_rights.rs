@@ -1,7 +1,9 @@
 //! A view over what its reader may not see is not there: neither its text nor its columns nor the errors of its plan tell
 //! what is hidden, through any door.
 
-use querent_catalog::{NewRelationship, PageRequest, Principal, Role, SearchRequest, TableFilter, TableName};
+use querent_catalog::{
+    NewMetric, NewRelationship, PageRequest, Principal, Role, SearchRequest, TableFilter, TableName,
+};
 use querent_engine::{Engine, Limits, Session};
 use querent_flight::config::{RoleName, TokenSettings};
 use querent_tests::script::{run_sql, says};
@@ -172,6 +174,60 @@ async fn a_relationship_of_a_view_that_is_not_there_is_not_there_either() {
     assert_eq!(refused, told(relationships.drop(&zoe, hidden + 100).await.unwrap_err()));
     relationships.drop(&zoe, seen).await.unwrap();
     assert_eq!(ids(&root, None).await, [hidden]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taught_of_hidden_tables_and_views_is_not_there() {
+    let (_folder, engine) = engine().await;
+    let root = Principal::new("root", Role::Admin);
+    let admin = engine.session(root.clone(), Limits::default());
+    rows(&admin, "CREATE DATABASE pub").await.unwrap();
+    let admin = admin.with_database("pub").await.unwrap();
+    for statement in [
+        "CREATE TABLE plain AS SELECT 1 AS a",
+        "CREATE TABLE tbl_okapi AS SELECT 1 AS col_gnu",
+        "CREATE VIEW over_okapi AS SELECT col_gnu FROM tbl_okapi",
+        "CREATE VIEW changing AS SELECT a AS col_gnu FROM plain",
+        "GRANT SELECT ON plain TO ROLE reader",
+        "GRANT SELECT ON over_okapi TO ROLE reader",
+        "GRANT SELECT ON changing TO ROLE reader",
+    ] {
+        rows(&admin, statement).await.unwrap();
+    }
+    let metric = |name: &str, table: &str, expression: &str, filter: Option<&str>| NewMetric {
+        name: name.to_owned(),
+        description: None,
+        table: TableName::new("pub", table),
+        expression: expression.to_owned(),
+        filter: filter.map(str::to_owned),
+    };
+    for new in [
+        metric("seen total", "plain", "sum(a)", None),
+        metric("filtered total", "plain", "sum(a)", Some("a IN (SELECT col_gnu FROM tbl_okapi)")),
+        metric("compared total", "plain", "sum(a) - (SELECT max(col_gnu) FROM pub.tbl_okapi)", None),
+        metric("viewed total", "over_okapi", "sum(col_gnu)", None),
+    ] {
+        admin.define_metric(new).await.unwrap();
+    }
+    admin.verify_query("what is plain", "SELECT a FROM plain").await.unwrap();
+    admin.verify_query("what is changing", "SELECT col_gnu FROM changing").await.unwrap();
+    rows(&admin, "CREATE OR REPLACE VIEW changing AS SELECT col_gnu FROM tbl_okapi").await.unwrap();
+
+    let reader = crate::policies::principal("zoe", Role::Read, &["reader"], None).with_databases(["pub"]);
+    let knowledge = engine.catalog().knowledge();
+    for (who, metrics, queries) in [(&root, 4, 2), (&reader, 1, 1)] {
+        let page = || PageRequest::first(10);
+        let listed = knowledge.list_metrics(who, None, page()).await.unwrap().items;
+        let similar = knowledge.similar_metrics(who, None, "total", 10).await.unwrap();
+        assert_eq!((listed.len(), similar.len()), (metrics, metrics), "{}: {listed:?}", who.subject());
+        assert_eq!(listed[0].name, "seen total");
+        let listed = knowledge.list_verified_queries(who, Some("pub"), page()).await.unwrap().items;
+        let similar = knowledge.similar_queries(who, None, "what is plain and changing", 10).await.unwrap();
+        assert_eq!((listed.len(), similar.len()), (queries, queries), "{}: {listed:?}", who.subject());
+        assert_eq!(listed[0].sql, "SELECT a FROM plain");
+    }
+    let first = knowledge.list_metrics(&reader, None, PageRequest::first(1)).await.unwrap();
+    assert_eq!(first.items.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

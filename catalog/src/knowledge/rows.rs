@@ -5,12 +5,12 @@ use chrono::Utc;
 use super::{KnowledgeObject, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, VerifiedQuery};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
-use crate::model::{Page, PageRequest, PageToken};
-use crate::policy::Rights;
+use crate::model::{Page, PageRequest, PageToken, TableName, quote_identifier};
+use crate::policy::{Rights, is_system_database};
 use crate::principal::Principal;
 use crate::store::names::check_name;
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, to_json};
-use crate::store::{SnapshotView, name_key};
+use crate::store::{SnapshotView, name_key, tables_named};
 
 /// The longest question.
 const MAX_QUESTION_BYTES: usize = 2 * 1024;
@@ -63,14 +63,17 @@ impl KnowledgeRow for Metric {
         "id, database, name, description, of_table, expression, row_filter, subject, created_at";
 
     fn read(row: &StoreRow<'_>) -> DatabaseResult<Self> {
+        let (table, expression, filter): (TableName, String, Option<String>) =
+            (read_json(row, 4)?, row.get(5)?, row.get(6)?);
         Ok(Self {
             id: row.get(0)?,
             database: row.get(1)?,
             name: row.get(2)?,
             description: row.get(3)?,
-            table: read_json(row, 4)?,
-            expression: row.get(5)?,
-            filter: row.get(6)?,
+            tables: tables_of_metric(&table, &expression, filter.as_deref()),
+            table,
+            expression,
+            filter,
             subject: row.get(7)?,
             created_at: read_time(row, 8)?,
         })
@@ -79,6 +82,17 @@ impl KnowledgeRow for Metric {
     fn id(&self) -> i64 {
         self.id
     }
+}
+
+/// The tables that a metric names: its own, and those of queries in its expression and its filter.
+fn tables_of_metric(table: &TableName, expression: &str, filter: Option<&str>) -> Vec<TableName> {
+    // As the engine writes the query that it ran before the metric was stored.
+    let condition = filter.map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
+    let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
+    let named = tables_named(&format!("SELECT {expression} FROM {database}.{name}{condition}"), &table.database);
+    let others = named.unwrap_or_default().into_iter();
+    let others = others.filter(|other| other != table && !is_system_database(&other.database));
+    std::iter::once(table.clone()).chain(others).collect()
 }
 
 /// Errors: `invalid_object` where what would be replaced may not be seen by the caller.

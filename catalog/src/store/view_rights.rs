@@ -28,6 +28,11 @@ pub fn read_views_with(references: ViewReferences) {
     let _ = REFERENCES.set(references);
 }
 
+/// Returns the tables that the text of a query names; `None` where it cannot be read.
+pub(crate) fn tables_named(sql: &str, default_database: &str) -> Option<Vec<TableName>> {
+    REFERENCES.get().and_then(|references| references(sql, default_database))
+}
+
 /// Returns an object as `who` knows it: without the columns that it does not see; `None` where it may not know it.
 pub(crate) fn known_to(
     loader: &RelationLoader<'_>,
@@ -91,8 +96,9 @@ fn may_read(loader: &RelationLoader<'_>, who: &Principal, relation: &StoredRelat
         return Ok(false);
     }
     let TableSource::View { sql, default_database } = &relation.resolved.source else { return Ok(true) };
-    let named = REFERENCES.get().and_then(|references| references(sql, default_database));
-    let (Some(named), Some(depth)) = (named, depth.checked_sub(1)) else { return Ok(false) };
+    let (Some(named), Some(depth)) = (tables_named(sql, default_database), depth.checked_sub(1)) else {
+        return Ok(false);
+    };
     for name in named {
         if [SYSTEM_DATABASE, INFORMATION_SCHEMA].iter().any(|own| own.eq_ignore_ascii_case(&name.database)) {
             continue;
