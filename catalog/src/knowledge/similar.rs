@@ -14,8 +14,11 @@ const MIN_SIMILARITY: f32 = 0.3;
 /// The texts that questions are compared with.
 pub(crate) struct Corpus<T> {
     objects: Vec<T>,
+    /// The tokens of each object's text.
+    texts: Vec<Vec<String>>,
     /// The texts that contain a token, by token.
     postings: HashMap<String, Vec<usize>>,
+    weights: WordWeights,
     /// The length of each text's vector of weights.
     norms: Vec<f32>,
 }
@@ -29,13 +32,13 @@ impl<T: KnowledgeObject> Corpus<T> {
                 postings.entry(token.clone()).or_default().push(index);
             }
         }
-        let weight = |token: &String| weight(objects.len(), postings.get(token).map_or(0, Vec::len));
-        let norms =
-            texts.iter().map(|text| text.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt()).collect();
-        Self { objects, postings, norms }
+        let weights = WordWeights::of_texts(texts.iter());
+        let norms = texts.iter().map(|text| weights.norm(text)).collect();
+        Self { objects, texts, postings, weights, norms }
     }
 
-    /// The objects visible to `who` that are most similar to a question's tokens, most similar first.
+    /// The objects visible to `who` that are most similar to a question's tokens, most similar first. What is hidden has no say
+    /// in what words weigh.
     pub(crate) fn similar(
         &self,
         question: &[String],
@@ -43,23 +46,31 @@ impl<T: KnowledgeObject> Corpus<T> {
         database: Option<&str>,
         limit: usize,
     ) -> Vec<Similar<T>> {
-        let weight = |token: &String| weight(self.objects.len(), self.postings.get(token).map_or(0, Vec::len));
-        let norm = question.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt();
+        let is_seen: Vec<bool> = self.objects.iter().map(|object| object.is_visible(rights)).collect();
+        let of_seen = is_seen.contains(&false).then(|| {
+            let seen = self.texts.iter().zip(&is_seen).filter(|(_, is_seen)| **is_seen);
+            WordWeights::of_texts(seen.map(|(text, _)| text))
+        });
+        let weights = of_seen.as_ref().unwrap_or(&self.weights);
+        let norm_of = |index: usize| match &of_seen {
+            Some(weights) => weights.norm(&self.texts[index]),
+            None => self.norms[index],
+        };
+        let norm = weights.norm(question);
         let mut products: HashMap<usize, f32> = HashMap::new();
         for token in question {
-            for index in self.postings.get(token).into_iter().flatten() {
-                *products.entry(*index).or_default() += weight(token).powi(2);
+            for index in self.postings.get(token).into_iter().flatten().filter(|index| is_seen[**index]) {
+                *products.entry(*index).or_default() += weights.weight(token).powi(2);
             }
         }
         let database = database.map(name_key);
         let mut found: Vec<(f32, usize)> = products
             .into_iter()
-            .map(|(index, product)| (product / (norm * self.norms[index]), index))
+            .map(|(index, product)| (product / (norm * norm_of(index)), index))
             .filter(|(similarity, index)| {
                 let object = &self.objects[*index];
                 *similarity >= MIN_SIMILARITY
                     && database.as_ref().is_none_or(|only| name_key(object.database()) == *only)
-                    && object.is_visible(rights)
             })
             .collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -71,12 +82,35 @@ impl<T: KnowledgeObject> Corpus<T> {
     }
 }
 
-fn weight(texts: usize, texts_with_token: usize) -> f32 {
-    if texts_with_token == 0 {
-        return 1.0;
+/// What words weigh among some texts.
+struct WordWeights {
+    texts: usize,
+    /// How often each token stands in them.
+    counts: HashMap<String, usize>,
+}
+
+impl WordWeights {
+    fn of_texts<'t>(texts: impl Iterator<Item = &'t Vec<String>>) -> Self {
+        let mut weights = Self { texts: 0, counts: HashMap::new() };
+        for text in texts {
+            weights.texts += 1;
+            for token in text {
+                *weights.counts.entry(token.clone()).or_default() += 1;
+            }
+        }
+        weights
     }
-    let (texts, with_token) = (texts as f32, texts_with_token as f32);
-    1.0 + ((texts + 1.0) / (with_token + 1.0)).ln() / (1.0 + (texts + 1.0).ln())
+
+    fn weight(&self, token: &str) -> f32 {
+        let Some(with_token) = self.counts.get(token) else { return 1.0 };
+        let (texts, with_token) = (self.texts as f32, *with_token as f32);
+        1.0 + ((texts + 1.0) / (with_token + 1.0)).ln() / (1.0 + (texts + 1.0).ln())
+    }
+
+    /// The length of a text's vector of weights.
+    fn norm(&self, text: &[String]) -> f32 {
+        text.iter().map(|token| self.weight(token).powi(2)).sum::<f32>().sqrt()
+    }
 }
 
 #[cfg(test)]
@@ -120,5 +154,20 @@ mod tests {
         assert_eq!(found(&Principal::new("p", Role::Read).with_databases(["air"])), [1, 2]);
         let (who, policies) = (Principal::local_admin(), PolicySet::default());
         assert_eq!(corpus.similar(&[], Rights::new(&who, &policies), None, 10), []);
+    }
+
+    #[test]
+    fn what_is_hidden_has_no_say_in_what_words_weigh() {
+        let tokens = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let seen = || vec![query(1, "air", "flights by carrier"), query(2, "air", "late flights of a month")];
+        let hidden = (3..50).map(|id| query(id, "hr", "flights by month"));
+        let (with, without) =
+            (Corpus::new(seen().into_iter().chain(hidden).collect(), tokens), Corpus::new(seen(), tokens));
+        let (who, policies) = (Principal::new("p", Role::Read).with_databases(["air"]), PolicySet::default());
+        let found = |corpus: &Corpus<VerifiedQuery>| {
+            corpus.similar(&tokens("late flights by month"), Rights::new(&who, &policies), None, 10)
+        };
+        assert_eq!(found(&with), found(&without));
+        assert_eq!(found(&without).len(), 2);
     }
 }
