@@ -110,6 +110,7 @@ async fn a_value_that_a_type_would_change_stays_text() {
         (["2013-01-01T10:00:00Z", "2013-01-01T10:00:00"], None),
         (["-05", "+5"], None),
         (["007", "8"], None),
+        (["2024-01-01 10:00:00.1234567", "9999-12-31 23:59:59.9999999"], None),
     ] {
         std::fs::write(&file, format!("v,n\n{},1\n{},2\n", values[0], values[1])).unwrap();
         let reading = import(&engine, &file, &[]).await.unwrap().reading.unwrap();

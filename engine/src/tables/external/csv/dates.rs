@@ -108,6 +108,16 @@ impl DateNumbers {
         candidates.iter().filter(fits).fold(0, |set, order| set | order)
     }
 
+    /// Returns whether nanoseconds since 1970 count the times of its day, as they do from 1678 to 2261.
+    pub(super) fn is_within_nanoseconds(&self) -> bool {
+        let year = match self.digits {
+            (4, _) => self.first,
+            (_, 4) => self.third,
+            _ => return true,
+        };
+        (1678..=2261).contains(&year)
+    }
+
     /// Returns those of the orders that make another date of the numbers than the first of them does.
     pub(super) fn disagrees(&self, set: u8) -> bool {
         let mut dates = (0..6)

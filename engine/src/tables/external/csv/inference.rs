@@ -56,6 +56,8 @@ struct DateInference {
     twelve_hours: Option<bool>,
     seconds: bool,
     fraction: u8,
+    /// Whether a day was seen whose nanoseconds no timestamp counts.
+    is_beyond_nanoseconds: bool,
 }
 
 /// The type of a column, and what else has to be known to read it.
@@ -167,6 +169,10 @@ impl ColumnInference {
         if let Some(format) = &self.given.date {
             return InferredType { data_type: DataType::Date32, format: Some(format.clone()), note: None };
         }
+        // Who wants microseconds of them declares a TIMESTAMP.
+        if self.dates.fraction > 6 && self.dates.is_beyond_nanoseconds {
+            return text;
+        }
         if let Some(format) = &self.given.timestamp {
             let unit = if self.dates.fraction > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
             let data_type = DataType::Timestamp(unit, format.has_offset().then(|| "UTC".into()));
@@ -212,6 +218,7 @@ impl DateInference {
             twelve_hours: None,
             seconds: true,
             fraction: 0,
+            is_beyond_nanoseconds: false,
         }
     }
 
@@ -219,6 +226,7 @@ impl DateInference {
     fn update(&mut self, found: &ValueKinds) -> bool {
         self.fraction = self.fraction.max(found.fraction);
         let Some(numbers) = found.date else { return true };
+        self.is_beyond_nanoseconds |= !numbers.is_within_nanoseconds();
         if found.kinds & kind::DATE == 0 {
             self.seconds &= found.seconds;
             if *self.twelve_hours.get_or_insert(found.twelve_hours) != found.twelve_hours {
@@ -282,7 +290,7 @@ mod tests {
     fn the_first_type_that_gives_every_value_back() {
         let utc = Some("UTC".into());
         let micros = TimeUnit::Microsecond;
-        let cases: [(&[&str], DataType); 38] = [
+        let cases: [(&[&str], DataType); 39] = [
             (&["1", "-2", "", "NA"], DataType::Int64),
             (&[" 1 ", "22 "], DataType::Int64),
             (&["1", "2.5"], DataType::Float64),
@@ -317,6 +325,7 @@ mod tests {
             (&["2015/01/01 01:00:00"], DataType::Timestamp(micros, None)),
             (&["2013-01-01T10:00:00Z", "2013-01-01 10:00:00+02"], DataType::Timestamp(micros, utc.clone())),
             (&["2013-01-01T10:00:00.123456789+02:00"], DataType::Timestamp(TimeUnit::Nanosecond, utc)),
+            (&["2013-01-01 10:00:00.1234567", "9999-12-31 23:59:59.9999999"], DataType::Utf8),
             (&["2013-01-01T10:00:00Z", "2013-01-01T10:00:00"], DataType::Utf8),
             (&["10.0.0.1"], DataType::Utf8),
             (&["N14228", "1"], DataType::Utf8),
