@@ -62,6 +62,21 @@ async fn formulas_without_values_are_counted() {
 }
 
 /// A column of numbers and truth values is text; what stands above it is its name all the same.
+/// A moment and a time that were typed in as text are read where somebody says that they are ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_moments_and_times_are_read_as_told() {
+    let (folder, engine) = engine().await;
+    let sheet = r#"<worksheet><sheetData><row><c t="str"><v>at</v></c><c t="str"><v>clock</v></c></row>
+        <row><c t="str"><v>2024-01-31 10:30:00</v></c><c t="str"><v>08:15</v></c></row>
+        <row><c t="str"><v>2024-02-01</v></c><c t="str"><v>23:59:59</v></c></row></sheetData></worksheet>"#;
+    let book = write(folder.path(), "book.xlsx", book_of(sheet, SECOND));
+    let outcome =
+        import(&engine, &book, &[("types", "at=TIMESTAMP,clock=TIME"), ("has_header", "true")]).await.unwrap();
+    assert_eq!(types(&outcome.reading.unwrap()), ["TIMESTAMP", "TIME"]);
+    let found = rows(&admin(&engine), "SELECT \"at\", clock FROM t ORDER BY 1").await.unwrap();
+    assert_eq!(found, [["2024-01-31T10:30:00", "08:15:00"], ["2024-02-01T00:00:00", "23:59:59"]]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_above_a_mixture_of_others_is_its_name() {
     let (folder, engine) = engine().await;

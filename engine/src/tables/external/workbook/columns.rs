@@ -10,7 +10,7 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{Datelike, NaiveTime, Timelike};
 
-use super::cells::CellValue;
+use super::cells::{CellValue, iso_moment};
 use crate::error::{EngineError, Result};
 
 /// The days of the common era before 1970-01-01.
@@ -105,6 +105,28 @@ fn kind_of(cell: &CellValue<'_>) -> u8 {
         CellValue::Text(_) => kind::TEXT,
         CellValue::Error(_) | CellValue::Uncalculated => 0,
     }
+}
+
+/// Returns the microseconds since 1970 of a moment that is written as SQL or ISO 8601 writes it, without an offset.
+fn micros_of_moment(text: &str) -> Option<i64> {
+    if text.ends_with(['Z', 'z']) {
+        return None;
+    }
+    match iso_moment(&text.replacen(' ', "T", 1))? {
+        CellValue::Moment(moment) => Some(moment.and_utc().timestamp_micros()),
+        _ => None,
+    }
+}
+
+/// Returns the time of day that a text is; a leap second is none.
+fn time_of_day(text: &str) -> Option<NaiveTime> {
+    let formats = ["%H:%M:%S%.f", "%H:%M"];
+    let time = formats.iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok());
+    time.filter(|time| time.nanosecond() < 1_000_000_000)
+}
+
+fn micros_of_day(time: NaiveTime) -> i64 {
+    i64::from(time.num_seconds_from_midnight()) * 1_000_000 + i64::from(time.nanosecond() / 1_000)
 }
 
 /// A column's values on their way into an array.
@@ -215,6 +237,7 @@ impl SheetColumnBuilder {
             ColumnValues::Moment(builder) => {
                 let value = cell.and_then(|cell| match cell {
                     CellValue::Moment(moment) => Some(moment.and_utc().timestamp_micros()),
+                    CellValue::Text(text) => micros_of_moment(text.trim()),
                     _ => None,
                 });
                 builder.append_option(value);
@@ -222,10 +245,8 @@ impl SheetColumnBuilder {
             }
             ColumnValues::Time(builder) => {
                 let value = cell.and_then(|cell| match cell {
-                    CellValue::Time(time) => {
-                        let seconds = i64::from(time.num_seconds_from_midnight());
-                        Some(seconds * 1_000_000 + i64::from(time.nanosecond() / 1_000))
-                    }
+                    CellValue::Time(time) => Some(micros_of_day(*time)),
+                    CellValue::Text(text) => time_of_day(text.trim()).map(micros_of_day),
                     _ => None,
                 });
                 builder.append_option(value);
