@@ -194,8 +194,14 @@ async fn what_is_found_wrong_can_be_told_to_imports_and_external_tables() {
     let session = admin(&engine);
     let latin: Vec<u8> = "n;w\n1;café\n".chars().map(|char| u32::from(char) as u8).collect();
     type CsvCase<'a> = (&'a [u8], &'a [(&'a str, &'a str)], &'a str, &'a str);
-    let cases: [CsvCase<'_>; 33] = [
+    let cases: [CsvCase<'_>; 34] = [
         (b"zip,n\n00501,1\n", &[("types", "zip=INTEGER")], "SELECT zip + 1 FROM t", "502"),
+        (
+            b"a,n\nY,1\nn,2\n",
+            &[("types", "a=BOOLEAN")],
+            "SELECT string_agg(a::VARCHAR, ' ' ORDER BY n) FROM t",
+            "true false",
+        ),
         (
             b"a,n\n1,2\n",
             &[("types", "*=VARCHAR")],

@@ -24,6 +24,7 @@ use std::thread;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
+pub(super) use convert::truth_value;
 pub(crate) use dialect::{CsvDialect, null_markers};
 pub(super) use header::names_years;
 pub(crate) use rows::{column_names, unique_names};

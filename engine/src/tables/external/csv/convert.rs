@@ -71,7 +71,7 @@ pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnR
         DataType::Float64 => {
             Arc::new(typed!(Float64Array, |value: &str| reading.numbers.plain(value)?.parse::<f64>().ok()))
         }
-        DataType::Boolean => Arc::new(typed!(BooleanArray, boolean)),
+        DataType::Boolean => Arc::new(typed!(BooleanArray, truth_value)),
         DataType::Date32 => Arc::new(typed!(Date32Array, |value: &str| {
             let date = reading.format.date(value)?;
             Some(date.num_days_from_ce() - DAYS_BEFORE_1970)
@@ -112,11 +112,12 @@ pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnR
 /// The days of the common era before 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_163;
 
-fn boolean(value: &str) -> Option<bool> {
-    let is = |words: [&str; 4]| words.iter().any(|word| value.eq_ignore_ascii_case(word));
+/// Reads a truth value in one of the words that a cast of SQL takes.
+pub(crate) fn truth_value(value: &str) -> Option<bool> {
+    let is = |words: [&str; 6]| words.iter().any(|word| value.eq_ignore_ascii_case(word));
     match () {
-        () if is(["true", "t", "yes", "1"]) => Some(true),
-        () if is(["false", "f", "no", "0"]) => Some(false),
+        () if is(["true", "t", "yes", "y", "on", "1"]) => Some(true),
+        () if is(["false", "f", "no", "n", "off", "0"]) => Some(false),
         () => None,
     }
 }

@@ -12,6 +12,7 @@ use chrono::{Datelike, NaiveTime, Timelike};
 
 use super::cells::{CellValue, iso_moment};
 use crate::error::{EngineError, Result};
+use crate::tables::external::csv::truth_value;
 
 /// The days of the common era before 1970-01-01.
 const DAYS_BEFORE_1970: i32 = 719_163;
@@ -194,7 +195,7 @@ impl SheetColumnBuilder {
                 let value = cell.and_then(|cell| match cell {
                     CellValue::Boolean(value) => Some(*value),
                     CellValue::Number(number) if *number == 0.0 || *number == 1.0 => Some(*number == 1.0),
-                    CellValue::Text(text) => text.trim().to_lowercase().parse().ok(),
+                    CellValue::Text(text) => truth_value(text.trim()),
                     _ => None,
                 });
                 builder.append_option(value);
