@@ -205,15 +205,21 @@ pub(super) fn items(pattern: &str) -> Result<Vec<Item<'static>>> {
 #[derive(Debug, Clone)]
 enum PatternPiece {
     Literal(String),
-    Field { name: &'static str, fills: bool, ordinal: bool },
+    /// An ordinal number has its ending in capitals or not.
+    Field {
+        name: &'static str,
+        fills: bool,
+        ordinal: Option<bool>,
+    },
 }
 
 /// The fields of PostgreSQL's patterns, the longer before those that they begin with.
-const FIELDS: [&str; 55] = [
-    "HH24", "HH12", "IYYY", "YYYY", "Y,YYY", "MONTH", "Month", "month", "IDDD", "SSSS", "A.M.", "P.M.", "a.m.", "p.m.",
-    "IYY", "YYY", "DDD", "DAY", "Day", "day", "MON", "Mon", "mon", "FF3", "FF6", "IY", "YY", "MM", "DD", "DY", "Dy",
-    "dy", "ID", "WW", "IW", "CC", "HH", "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "TZ", "tz", "OF", "RM", "rm",
-    "Y", "D", "Q", "J", "W",
+const FIELDS: [&str; 71] = [
+    "HH24", "HH12", "IYYY", "YYYY", "Y,YYY", "MONTH", "Month", "month", "IDDD", "SSSSS", "SSSS", "A.M.", "P.M.",
+    "a.m.", "p.m.", "B.C.", "A.D.", "b.c.", "a.d.", "IYY", "YYY", "DDD", "DAY", "Day", "day", "MON", "Mon", "mon",
+    "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "TZH", "TZM", "IY", "YY", "MM", "DD", "DY", "Dy", "dy", "ID", "WW", "IW",
+    "CC", "HH", "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "BC", "AD", "bc", "ad", "TZ", "tz", "OF", "RM", "rm",
+    "Y", "D", "Q", "J", "W", "I",
 ];
 
 fn postgres_pattern(pattern: &str) -> Result<Formatter> {
@@ -222,16 +228,19 @@ fn postgres_pattern(pattern: &str) -> Result<Formatter> {
     let mut has_field = false;
     while !rest.is_empty() {
         if let Some(quoted) = rest.strip_prefix('"') {
-            let end =
-                quoted.find('"').ok_or_else(|| invalid(format!("a quote in the pattern `{pattern}` does not end")))?;
-            pieces.push(PatternPiece::Literal(quoted[..end].to_owned()));
-            rest = &quoted[end + 1..];
+            let (literal, after) = quoted_literal(quoted)
+                .ok_or_else(|| invalid(format!("a quote in the pattern `{pattern}` does not end")))?;
+            pieces.push(PatternPiece::Literal(literal));
+            rest = after;
             continue;
         }
-        let (fills, after_prefix) = match rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
-            Some(after) => (false, after),
-            None => (true, rest),
-        };
+        // By a backslash a quote stands for itself.
+        if let Some(after) = rest.strip_prefix("\\\"") {
+            pieces.push(PatternPiece::Literal("\"".to_owned()));
+            rest = after;
+            continue;
+        }
+        let (fills, after_prefix) = without_prefixes(rest);
         // Fields of numbers are known in any case; names of days and months say their own.
         let found = FIELDS.iter().find(|field| after_prefix.starts_with(**field)).or_else(|| {
             FIELDS
@@ -252,9 +261,13 @@ fn postgres_pattern(pattern: &str) -> Result<Formatter> {
         };
         has_field = true;
         rest = &after_prefix[name.len()..];
-        let after_suffix = rest.strip_prefix("th").or_else(|| rest.strip_prefix("TH"));
-        pieces.push(PatternPiece::Field { name, fills, ordinal: after_suffix.is_some() });
-        rest = after_suffix.unwrap_or(rest);
+        let (ordinal, after_suffix) = match (rest.strip_prefix("th"), rest.strip_prefix("TH")) {
+            (Some(after), _) => (Some(false), after),
+            (_, Some(after)) => (Some(true), after),
+            (None, None) => (None, rest),
+        };
+        pieces.push(PatternPiece::Field { name, fills, ordinal });
+        rest = after_suffix;
     }
     if !has_field && !pattern.is_empty() {
         return Err(invalid(format!("`{pattern}` names no part of a time; write YYYY-MM-DD or %Y-%m-%d")));
@@ -267,14 +280,45 @@ fn postgres_pattern(pattern: &str) -> Result<Formatter> {
                 PatternPiece::Field { name, fills, ordinal } => {
                     let value = field(name, *fills, time)?;
                     text.push_str(&value);
-                    if *ordinal {
-                        text.push_str(ordinal_suffix(&value));
+                    if let Some(is_upper) = ordinal {
+                        let suffix = ordinal_suffix(&value);
+                        text.push_str(&if *is_upper { suffix.to_uppercase() } else { suffix.to_owned() });
                     }
                 }
             }
         }
         Ok(text)
     }))
+}
+
+/// Returns the text in quotes, whose first is taken off, and what is behind it; `None` where it does not end. A backslash in it
+/// has the next character stand for itself.
+fn quoted_literal(quoted: &str) -> Option<(String, &str)> {
+    let mut literal = String::new();
+    let mut letters = quoted.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((literal, quoted.get(at + 1..)?)),
+            '\\' => literal.push(letters.next()?.1),
+            other => literal.push(other),
+        }
+    }
+    None
+}
+
+/// Returns whether a field is filled up to its width, and the pattern behind what says that it is not (`FM`, and `TM` for names) and
+/// behind `FX`, which says nothing of texts that are made.
+fn without_prefixes(pattern: &str) -> (bool, &str) {
+    let (mut fills, mut rest) = (true, pattern);
+    while let Some((prefix, after)) = rest.split_at_checked(2) {
+        match prefix {
+            "FM" | "fm" | "TM" | "tm" => fills = false,
+            "FX" | "fx" => {}
+            _ => break,
+        }
+        rest = after;
+    }
+    (fills, rest)
 }
 
 fn ordinal_suffix(digits: &str) -> &'static str {
@@ -290,7 +334,11 @@ fn ordinal_suffix(digits: &str) -> &'static str {
 fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
     let number = |value: i64, width: usize| if fills { format!("{value:0width$}") } else { value.to_string() };
     let padded = |text: String| if fills { format!("{text:<9}") } else { text };
-    let (year, iso) = (i64::from(time.year()), time.iso_week());
+    // Before the year 1 is the year 1 BC.
+    let shown_year = |year: i64| if year > 0 { year } else { 1 - year };
+    let (iso, astronomical) = (time.iso_week(), i64::from(time.year()));
+    let (year, iso_year) = (shown_year(astronomical), shown_year(i64::from(iso.year())));
+    let era = |after: &str, before: &str| if astronomical > 0 { after.to_owned() } else { before.to_owned() };
     let hour = i64::from(time.hour());
     let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
     let nanosecond = i64::from(time.nanosecond());
@@ -302,9 +350,14 @@ fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
         "YYY" => number(year % 1_000, 3),
         "YY" => number(year % 100, 2),
         "Y" => (year % 10).to_string(),
-        "IYYY" => number(i64::from(iso.year()), 4),
-        "IYY" => number(i64::from(iso.year()) % 1_000, 3),
-        "IY" => number(i64::from(iso.year()) % 100, 2),
+        "IYYY" => number(iso_year, 4),
+        "IYY" => number(iso_year % 1_000, 3),
+        "IY" => number(iso_year % 100, 2),
+        "I" => (iso_year % 10).to_string(),
+        "BC" | "AD" => era("AD", "BC"),
+        "bc" | "ad" => era("ad", "bc"),
+        "B.C." | "A.D." => era("A.D.", "B.C."),
+        "b.c." | "a.d." => era("a.d.", "b.c."),
         "Q" => (time.month0() / 3 + 1).to_string(),
         "MM" => number(i64::from(time.month()), 2),
         "MONTH" => padded(named("%B").to_uppercase()),
@@ -334,13 +387,19 @@ fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
         "Dy" => named("%a"),
         "dy" => named("%a").to_lowercase(),
         "J" => (time.date().num_days_from_ce() + 1_721_425).to_string(),
-        "CC" => number((year - 1).div_euclid(100) + 1, 2),
+        "CC" if astronomical > 0 => number((year - 1) / 100 + 1, 2),
+        // As PostgreSQL counts them.
+        "CC" => format!("-{}", number(1 - astronomical / 100, 2)),
         "HH24" => number(hour, 2),
         "HH12" | "HH" => number(twelve, 2),
         "MI" => number(i64::from(time.minute()), 2),
-        "SSSS" => time.num_seconds_from_midnight().to_string(),
+        "SSSS" | "SSSSS" => time.num_seconds_from_midnight().to_string(),
         "SS" => number(i64::from(time.second()), 2),
+        "FF1" => (nanosecond / 100_000_000).to_string(),
+        "FF2" => format!("{:02}", nanosecond / 10_000_000),
         "MS" | "FF3" => format!("{:03}", nanosecond / 1_000_000),
+        "FF4" => format!("{:04}", nanosecond / 100_000),
+        "FF5" => format!("{:05}", nanosecond / 10_000),
         "US" | "FF6" => format!("{:06}", nanosecond / 1_000),
         "AM" | "PM" => noon("AM", "PM"),
         "am" | "pm" => noon("am", "pm"),
@@ -348,7 +407,8 @@ fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
         "a.m." | "p.m." => noon("a.m.", "p.m."),
         "TZ" => "UTC".into(),
         "tz" => "utc".into(),
-        "OF" => "+00".into(),
+        "OF" | "TZH" => "+00".into(),
+        "TZM" => "00".into(),
         _ => return Err(invalid(format!("`{name}` in a pattern of a time is not supported; write %Y-%m-%d"))),
     })
 }
