@@ -109,6 +109,7 @@ pub(crate) mod session_settings;
 mod session_statement;
 pub(crate) mod session_variables;
 mod set_comparisons;
+mod shift_defaults;
 mod shorthand;
 mod show;
 pub(crate) mod show_functions;

@@ -3,8 +3,9 @@
 //! shorter range, lies before, between or after them. What else SQL says of types is settled on the same walk: casts
 //! ([`super::value_casts`], [`super::list_casts`], [`super::text_casts`]), numbers ([`super::number_types`],
 //! [`super::exact_averages`], [`super::integer_overflow`], [`super::float_order`], [`super::domain_checks`]), intervals
-//! ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]) and subqueries
-//! ([`super::subquery_values`], [`super::subquery_places`]); and UUIDs ([`super::uuid_comparisons`]).
+//! ([`super::elapsed_times`], [`super::interval_keys`]), texts ([`super::text_replacements`]), the defaults of `lag` and `lead`
+//! ([`super::shift_defaults`]), subqueries ([`super::subquery_values`], [`super::subquery_places`]) and UUIDs
+//! ([`super::uuid_comparisons`]).
 //!
 //! The plan is as the planner made it, before types are coerced.
 
@@ -44,6 +45,7 @@ use super::number_types::{may_mix_numbers, with_column_types, with_number_types,
 use super::outer_rows::with_outer_rows;
 use super::own_names::with_own_names;
 use super::recursive_types::with_first_types;
+use super::shift_defaults::{may_have_default, with_shift_default};
 use super::sql_types::has_nanoseconds;
 use super::subquery_places::{with_plain_tables, with_subqueries_below, with_values_beside_outer};
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
@@ -83,6 +85,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(|expr| with_text_arguments(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_conversion(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_text_form(expr, &schema))?;
+                    let settled = settled.transform_data(|expr| with_shift_default(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_exact_times(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_number_types(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_elapsed_times(expr, &schema))?;
@@ -130,6 +133,7 @@ fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
         expr if may_be_text_cast(expr) || may_mix_numbers(expr) || may_compare_lists(expr) => true,
         expr if may_overflow(expr) || may_replace_texts(expr) || may_be_filtered(expr) => true,
         expr if may_compare_zero(expr) || may_order_nested(expr) || may_leave_domain(expr) => true,
+        expr if may_have_default(expr) => true,
         expr if may_have_elapsed(expr) || may_compute_double(expr) || may_be_subquery(expr) => true,
         Expr::Cast(cast) => may_convert(cast.field.data_type()),
         Expr::TryCast(cast) => may_convert(cast.field.data_type()),
