@@ -166,13 +166,19 @@ const SCALAR: &[(&str, usize, &str)] = &[
     (
         "width_bucket",
         4,
-        "CASE WHEN $2 < $3 THEN CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
+        "CASE WHEN $4 IS NULL THEN NULL WHEN $4 < 1 THEN $4 / CAST($4 * 0 AS BIGINT) \
+         WHEN $2 < $3 THEN CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
          ELSE CAST(floor(($1 - $2) / CAST($3 - $2 AS DOUBLE) * $4) AS BIGINT) + 1 END \
          WHEN $2 > $3 THEN CASE WHEN $1 > $2 THEN 0 WHEN $1 <= $3 THEN $4 + 1 \
          ELSE CAST(floor(($2 - $1) / CAST($2 - $3 AS DOUBLE) * $4) AS BIGINT) + 1 END \
          ELSE $4 / CAST($2 - $3 AS BIGINT) END",
     ),
-    ("width_bucket", 2, "CAST(coalesce(array_length(array_filter($2, __bound -> __bound <= $1)), 0) AS BIGINT)"),
+    (
+        "width_bucket",
+        2,
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN \
+         CAST(coalesce(array_length(array_filter($2, __bound -> __bound <= $1)), 0) AS BIGINT) END",
+    ),
     // Of degrees, to where a double is exact.
     ("sind", 1, "round(sin(radians($1)), 15)"),
     ("cosd", 1, "round(cos(radians($1)), 15)"),
