@@ -61,10 +61,13 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     if let Some(rest) = body.strip_prefix("FM").or_else(|| body.strip_prefix("fm")) {
         (fills, body) = (false, rest);
     }
+    // As in PostgreSQL it is a letter like others, before the blanks and the sign of the number.
+    let (dollar, body) = taken(body, body.strip_prefix('$'));
+    let behind_dollar = |text: String| if dollar { format!("${text}") } else { text };
     if let "RN" | "rn" = body {
         let roman = roman_text(value);
         let roman = if body == "rn" { roman.to_lowercase() } else { roman };
-        return Ok(if fills { format!("{roman:>MOST_ROMAN$}") } else { roman });
+        return Ok(behind_dollar(if fills { format!("{roman:>MOST_ROMAN$}") } else { roman }));
     }
     let (ordinal, body) = match (body.strip_suffix("TH"), body.strip_suffix("th")) {
         (Some(rest), _) => (Some(true), rest),
@@ -89,7 +92,15 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     if signs.iter().filter(|is_there| **is_there).count() > 1 || (ordinal.is_some() && !fraction.is_empty()) {
         return Err(wrong());
     }
-    let shown = value.digits(fraction.len()).filter(|(number, _)| number.trim_start_matches('0').len() <= digits);
+    let rounded = value.digits(fraction.len());
+    // A decimal that is rounded to zero has no sign; a double keeps its own, as in PostgreSQL.
+    let is_decimal_zero = matches!(value, ShownNumber::Decimal(_, _))
+        && rounded
+            .as_ref()
+            .is_some_and(|(before, behind)| before.chars().chain(behind.chars()).all(|digit| digit == '0'));
+    let is_negative = value.is_negative() && !is_decimal_zero;
+    let shown = rounded.filter(|(number, _)| number.trim_start_matches('0').len() <= digits);
+    let fits = shown.is_some();
     let (number, mut decimals) = shown.unwrap_or_else(|| ("#".repeat(digits), "#".repeat(fraction.len())));
     // Digits from the right, so that separators stand where the pattern has them.
     let mut given = number.chars().rev();
@@ -117,6 +128,9 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
             while decimals.len() > kept && decimals.ends_with('0') {
                 decimals.pop();
             }
+            if decimals.is_empty() && text.is_empty() && digits > 0 {
+                text.push('0');
+            }
         }
         text.push('.');
         text.push_str(&decimals);
@@ -127,7 +141,6 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
     if percent {
         text.push('%');
     }
-    let is_negative = value.is_negative();
     match (is_negative, leading_sign, trailing_sign) {
         _ if first_sign || in_brackets => {}
         (true, _, false) => text.insert(0, '-'),
@@ -153,11 +166,11 @@ pub(super) fn number_text(value: ShownNumber, pattern: &str) -> Result<String> {
         let extra = if in_brackets { 2 } else { 1 };
         text = format!("{text:>width$}", width = shown_width + extra);
     }
-    if let Some(is_upper) = ordinal.filter(|_| !is_negative) {
+    if let Some(is_upper) = ordinal.filter(|_| fits && !is_negative) {
         let suffix = ordinal_suffix(&number);
         text.push_str(&if is_upper { suffix.to_uppercase() } else { suffix.to_owned() });
     }
-    Ok(text)
+    Ok(behind_dollar(text))
 }
 
 /// Returns whether something was taken from a pattern, and what is left of it.
@@ -257,6 +270,17 @@ mod tests {
             (995, 2, "9", " #"),
             (4, 1, "FM9", "0"),
             (i128::MAX, 38, "FM9.9", "1.7"),
+            (-1, 2, "9", " 0"),
+            (-1, 2, "99.9", "   .0"),
+            (-1, 2, "9PR", " 0 "),
+            (-4, 1, "FM9MI", "0"),
+            (-1, 2, "SG9", "+0"),
+            (0, 0, "FM99.99", "0."),
+            (99_999, 0, "FM999th", "###"),
+            (123, 0, "$999", "$ 123"),
+            (-123, 0, "$999", "$-123"),
+            (5, 0, "FM$9", "$5"),
+            (-5, 0, "$99PR", "$ <5>"),
         ] {
             let shown = number_text(ShownNumber::Decimal(unscaled, scale), pattern).unwrap();
             assert_eq!(shown, text, "{unscaled} {scale} {pattern}");
