@@ -376,11 +376,25 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: u
     Ok(text)
 }
 
+/// The words that PostgreSQL reads otherwise than as names, as its `pg_get_keywords` lists them.
+const KEYWORDS: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both \
+    case cast char character check coalesce collate collation column concurrently constraint create cross \
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user dec \
+    decimal default deferrable desc distinct do else end except exists extract false fetch float for foreign \
+    freeze from full grant greatest group grouping having ilike in initially inner inout int integer intersect \
+    interval into is isnull join lateral leading least left like limit localtime localtimestamp national natural \
+    nchar none normalize not notnull null nullif numeric offset on only or order out outer overlaps overlay \
+    placing position precision primary real references returning right row select session_user setof similar \
+    smallint some substring symmetric table tablesample then time timestamp to trailing treat trim true union \
+    unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat xmlelement \
+    xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
+
 /// Returns a name as PostgreSQL's `quote_ident` writes it: in quotes where it needs them.
 pub(super) fn quoted_name(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    match is_plain {
+    match is_plain && !KEYWORDS.split(' ').any(|keyword| keyword == name) {
         true => name.to_owned(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
