@@ -1,12 +1,14 @@
-//! The H3 cells whose centers lie in a polygon, or within a radius of it: from the cells along its sides inwards.
+//! The H3 cells whose centers lie in a polygon, or within a radius of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use h3o::{CellIndex, LatLng, Resolution};
 use serde_json::Value;
 
+use super::map_rings::{MapRing, cells_within};
+use super::set_order::in_set_order;
 use super::shapes::PolygonShapes;
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use super::{DYNAMIC, ShapeColumn};
@@ -15,8 +17,8 @@ use crate::functions::signature::{FunctionEntry, entry};
 use crate::interrupt::{LoopTurns, check_interrupt};
 
 const DEFAULT_RESOLUTION: i64 = 6;
-/// The most cells of a polygon.
-const MAX_CELLS: usize = 65_536;
+/// The most cells of a polygon, as Kusto documents it.
+const MAX_CELLS: usize = 61_680;
 /// The most places along the sides of a polygon at which cells are looked for.
 const MAX_PLACES: f64 = 1e6;
 
@@ -33,14 +35,37 @@ fn cells_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let radius = radii.as_ref().map_or(Some(0.0), |radii| radii.get(row));
         let radius = radius.filter(|radius| *radius >= 0.0 && radius.is_finite());
         let Some((resolution, radius)) = resolution.zip(radius) else { return Ok(Value::Null) };
-        let of = |polygons: &PolygonShapes| covering(polygons, resolution, radius / EARTH_RADIUS_METERS);
-        let Some(found) = polygons.map_row(row, of).transpose()?.flatten() else { return Ok(Value::Null) };
-        Ok(found.into_iter().map(|cell| Value::String(format!("{:x}", u64::from(cell)))).collect())
+        let of = |polygons: &PolygonShapes| match radius > 0.0 {
+            true => cells_near(polygons, resolution, radius / EARTH_RADIUS_METERS),
+            false => cells_in(polygons, resolution),
+        };
+        let found = polygons.map_row(row, of).transpose()?.flatten();
+        Ok(found.map_or(Value::Null, |names| names.into_iter().map(Value::String).collect()))
     })
 }
 
-/// Returns the cells in order; `None` where there would be too many. Errors: the query is to end.
-fn covering(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Result<Option<BTreeSet<CellIndex>>> {
+fn name(cell: CellIndex) -> String {
+    format!("{:x}", u64::from(cell))
+}
+
+/// Returns the cells in polygons whose sides are straight on the map; `None` where there are too many. Errors: the
+/// query is to end.
+fn cells_in(polygons: &PolygonShapes, resolution: Resolution) -> Result<Option<Vec<String>>> {
+    let (mut known, mut names) = (HashSet::new(), Vec::new());
+    for rings in polygons.rings() {
+        let rings: Vec<MapRing> = rings.into_iter().map(MapRing::of).collect();
+        let Some(cells) = cells_within(&rings, resolution, MAX_CELLS)? else { return Ok(None) };
+        names.extend(cells.into_iter().filter(|cell| known.insert(*cell)).map(name));
+        if names.len() > MAX_CELLS {
+            return Ok(None);
+        }
+    }
+    Ok(Some(in_set_order(names)))
+}
+
+/// Returns the cells within a radius of polygons, in the order of their names: from those along the sides inwards.
+/// `None` where there would be too many. Errors: the query is to end.
+fn cells_near(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Result<Option<Vec<String>>> {
     let mut turns = LoopTurns::default();
     // Less than the width of a cell that is smaller than most.
     let step = 0.5 * resolution.edge_length_rads();
@@ -51,9 +76,7 @@ fn covering(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Re
     let is_within = |cell: CellIndex| {
         let center = LatLng::from(cell);
         let center = Vector::from_degrees(center.lng(), center.lat());
-        center.is_some_and(
-            |center| if radius > 0.0 { polygons.angle_to(center) <= radius } else { polygons.contains(center) },
-        )
+        center.is_some_and(|center| polygons.angle_to(center) <= radius)
     };
     let (mut seen, mut found, mut next) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for [from, to] in polygons.edges() {
@@ -84,5 +107,5 @@ fn covering(polygons: &PolygonShapes, resolution: Resolution, radius: f64) -> Re
             next.extend(cell.grid_disk::<Vec<CellIndex>>(1).into_iter().filter(|other| !seen.contains(other)));
         }
     }
-    Ok(Some(found))
+    Ok(Some(found.into_iter().map(name).collect()))
 }
