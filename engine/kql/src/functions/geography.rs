@@ -12,7 +12,7 @@ mod nodes;
 mod overlay;
 pub(super) mod places;
 pub(super) mod s2;
-mod set_order;
+pub(super) mod set_order;
 mod shapes;
 mod simplify;
 mod sphere;

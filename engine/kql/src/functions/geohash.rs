@@ -6,6 +6,7 @@ use datafusion::error::Result;
 use serde_json::Value;
 
 use super::arguments::FunctionArguments;
+use super::geography::set_order::{BUCKETS_FOR_EIGHT, in_set_order};
 use super::geography::{PointArguments, point, polygon};
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::KqlType;
@@ -35,13 +36,14 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_geohash_neighbors", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let neighbors = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north));
-            Value::Array(neighbors.map(|neighbor| neighbor.encode().into()).collect())
+            let names = neighbors.map(GeohashCell::encode);
+            in_set_order(names, BUCKETS_FOR_EIGHT).into_iter().map(Value::String).collect()
         })
     }),
 ];
 
-/// In Kusto's order: west, southwest and so on, but northeast before east.
-const NEIGHBORS: [[i64; 2]; 8] = [[-1, 0], [-1, -1], [0, -1], [1, -1], [1, 1], [1, 0], [0, 1], [-1, 1]];
+/// From the northwest on, clockwise.
+const NEIGHBORS: [[i64; 2]; 8] = [[-1, 1], [0, 1], [1, 1], [1, 0], [1, -1], [0, -1], [-1, -1], [-1, 0]];
 
 /// A cell of the grid, by its column from the west and its row from the south.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +179,6 @@ mod tests {
         let cell = GeohashCell::parse("z").unwrap();
         let names: Vec<_> = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north)).collect();
         let names: Vec<_> = names.into_iter().map(GeohashCell::encode).collect();
-        assert_eq!(names, ["y", "w", "x", "8", "b"]);
+        assert_eq!(names, ["b", "8", "x", "w", "y"]);
     }
 }

@@ -8,6 +8,7 @@ use h3o::{CellIndex, LatLng, Resolution};
 use serde_json::Value;
 
 use super::arguments::FunctionArguments;
+use super::geography::set_order::{BUCKETS_FOR_SIX, in_set_order};
 use super::geography::{PointArguments, point, polygon};
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::KqlType;
@@ -21,9 +22,6 @@ const DEFAULT_RESOLUTION: i64 = 6;
 const MAX_LEVELS_DOWN: u8 = 5;
 const MAX_DISTANCE: u32 = 142;
 
-/// The directions of neighbors in the order of Kusto's recorded answer.
-const NEIGHBORS: [u8; 6] = [1, 4, 5, 3, 2, 6];
-
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_point_to_h3cell", "nn?i", STRING, to_cell),
     entry("geo_h3cell_level", "w", INT, level),
@@ -31,9 +29,9 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_h3cell_children", "w?i", DYNAMIC, children),
     entry("geo_h3cell_neighbors", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
-            let mut edges: Vec<_> = cell.edges().collect();
-            edges.sort_by_key(|edge| NEIGHBORS.iter().position(|direction| *direction == u8::from(edge.edge())));
-            edges.into_iter().map(|edge| cell_name(edge.destination())).collect()
+            let near = cell.grid_disk::<Vec<CellIndex>>(1).into_iter().filter(|near| *near != cell);
+            let names = near.map(|near| format!("{:x}", u64::from(near)));
+            in_set_order(names, BUCKETS_FOR_SIX).into_iter().map(Value::String).collect()
         })
     }),
     entry("geo_h3cell_rings", "wi", DYNAMIC, rings),

@@ -123,8 +123,8 @@ impl S2Cell {
     /// Returns the cells of the same level that share a side or a corner.
     pub(super) fn neighbors(self) -> Vec<Self> {
         let ([i, j], size) = self.square();
-        // In the order of Kusto's recorded answer.
-        let around = [(1, 1), (1, 0), (-1, 0), (0, -1), (-1, 1), (1, -1), (0, 1), (-1, -1)];
+        // In the order of the S2 library.
+        let around = [(-1, -1), (1, -1), (0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, 1)];
         let mut cells: Vec<Self> = Vec::with_capacity(around.len());
         for (right, up) in around {
             let beside = [i + right * size, j + up * size];

@@ -1,6 +1,6 @@
 //! The H3 cells whose centers lie in a polygon, or within a radius of it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -8,7 +8,7 @@ use h3o::{CellIndex, LatLng, Resolution};
 use serde_json::Value;
 
 use super::map_rings::{MapRing, cells_within};
-use super::set_order::in_set_order;
+use super::set_order::{BUCKETS_OF_EMPTY, in_set_order};
 use super::shapes::PolygonShapes;
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use super::{DYNAMIC, ShapeColumn};
@@ -51,16 +51,16 @@ fn name(cell: CellIndex) -> String {
 /// Returns the cells in polygons whose sides are straight on the map; `None` where there are too many. Errors: the
 /// query is to end.
 fn cells_in(polygons: &PolygonShapes, resolution: Resolution) -> Result<Option<Vec<String>>> {
-    let (mut known, mut names) = (HashSet::new(), Vec::new());
+    let mut names = Vec::new();
     for rings in polygons.rings() {
         let rings: Vec<MapRing> = rings.into_iter().map(MapRing::of).collect();
         let Some(cells) = cells_within(&rings, resolution, MAX_CELLS)? else { return Ok(None) };
-        names.extend(cells.into_iter().filter(|cell| known.insert(*cell)).map(name));
+        names.extend(cells.into_iter().map(name));
         if names.len() > MAX_CELLS {
             return Ok(None);
         }
     }
-    Ok(Some(in_set_order(names)))
+    Ok(Some(in_set_order(names, BUCKETS_OF_EMPTY)))
 }
 
 /// Returns the cells within a radius of polygons, in the order of their names: from those along the sides inwards.

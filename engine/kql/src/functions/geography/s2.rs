@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::cells::{MAX_LEVEL, S2Cell};
 use super::cover::covering;
+use super::set_order::{BUCKETS_FOR_EIGHT, in_set_order};
 use super::shapes::{LineShapes, PolygonShapes};
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
 use super::{DYNAMIC, PointArguments, ShapeColumn, point_of, polygon};
@@ -24,7 +25,12 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_s2cell_to_polygon", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| polygon(cell.corners().map(Vector::degrees)))
     }),
-    entry("geo_s2cell_neighbors", "w", DYNAMIC, |arguments| map_cells(arguments, |cell| tokens(cell.neighbors()))),
+    entry("geo_s2cell_neighbors", "w", DYNAMIC, |arguments| {
+        map_cells(arguments, |cell| {
+            let names = cell.neighbors().into_iter().map(S2Cell::token);
+            in_set_order(names, BUCKETS_FOR_EIGHT).into_iter().map(Value::String).collect()
+        })
+    }),
     entry("geo_line_to_s2cells", "j?in", DYNAMIC, |arguments| {
         let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
         cover(arguments, |row, level, radius| {

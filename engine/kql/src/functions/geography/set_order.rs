@@ -1,8 +1,16 @@
-//! The order in which a hash set of texts of GNU's C++ library gives them back. Kusto keeps cells of H3 in one, and its
+//! The order in which a hash set of texts of GNU's C++ library gives them back. Kusto keeps cells in such sets, and its
 //! recorded answers are in this order: texts whose bucket is empty come first, others before those of their bucket.
 
-/// How many buckets there are, as the set grows.
-const BUCKETS: [usize; 14] = [13, 29, 59, 127, 257, 541, 1_109, 2_357, 5_087, 10_273, 20_753, 42_043, 85_229, 172_933];
+use std::collections::HashSet;
+
+/// How many buckets there are once the set has grown.
+const BUCKETS: &[usize] = &[29, 59, 127, 257, 541, 1_109, 2_357, 5_087, 10_273, 20_753, 42_043, 85_229, 172_933];
+
+/// The buckets of a set that first has none, of one that is made for six or seven texts, and of one made for eight.
+pub(in crate::functions) const BUCKETS_OF_EMPTY: usize = 13;
+pub(in crate::functions) const BUCKETS_FOR_SIX: usize = 7;
+pub(in crate::functions) const BUCKETS_FOR_EIGHT: usize = 11;
+
 /// The link before the first text.
 const START: usize = 0;
 
@@ -51,14 +59,15 @@ impl TextLinks {
     }
 }
 
-/// Returns texts that differ from each other, inserted as they come, in the order of the set.
-pub(super) fn in_set_order(texts: Vec<String>) -> Vec<String> {
-    let mut sizes = BUCKETS.iter().copied();
-    let mut links = TextLinks { hashes: vec![0], next: vec![None], before: vec![None; sizes.next().unwrap_or(1)] };
+/// Returns texts, each once, in the order of a set of so many buckets that they are inserted into as they come.
+pub(in crate::functions) fn in_set_order(texts: impl IntoIterator<Item = String>, buckets: usize) -> Vec<String> {
+    let mut known = HashSet::new();
+    let texts: Vec<String> = texts.into_iter().filter(|text| known.insert(text.clone())).collect();
+    let mut links = TextLinks { hashes: vec![0], next: vec![None], before: vec![None; buckets] };
     for (place, text) in texts.iter().enumerate() {
+        let least = 2 * links.before.len();
         if place == links.before.len() {
-            let more = 2 * place + 1;
-            links.grow(sizes.next().unwrap_or(more));
+            links.grow(BUCKETS.iter().copied().find(|buckets| *buckets >= least).unwrap_or(least + 1));
         }
         links.hashes.push(hash(text.as_bytes()));
         links.next.push(None);
@@ -100,7 +109,7 @@ mod tests {
         ];
         let texts = |count: usize| (0..count).map(|number| format!("{number:x}fffffff")).collect::<Vec<_>>();
         for (count, first) in FIRST_OF {
-            let ordered = in_set_order(texts(*count));
+            let ordered = in_set_order(texts(*count), BUCKETS_OF_EMPTY);
             assert_eq!(ordered.len(), *count);
             assert_eq!(ordered[..first.len()], **first, "{count}");
         }
