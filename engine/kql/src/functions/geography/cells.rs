@@ -12,8 +12,8 @@ const CORNERS: [[u64; 4]; 4] = [[0, 1, 3, 2], [0, 2, 3, 1], [3, 2, 0, 1], [3, 1,
 /// How the orientation changes within each of the four.
 const TURNS: [usize; 4] = [1, 0, 0, 3];
 
-/// A cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A cell. Cells of a level are in the order of the curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct S2Cell(u64);
 
 impl S2Cell {

@@ -1,10 +1,13 @@
 //! The union and the intersection of polygons. All sides are cut where those of the other polygons cross or touch them;
-//! the pieces that bound the result are joined to rings again.
+//! the pieces that bound the result are joined to rings again, which begin and follow each other as those of the S2
+//! library do, which Kusto asks.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::cells::{MAX_LEVEL, S2Cell};
 use super::crossings::{TOUCHING, collected};
 use super::nodes::Nodes;
 use super::shapes::{PolygonShapes, ShapeEdge};
@@ -26,23 +29,35 @@ pub(super) enum Overlay {
     Intersection,
 }
 
+/// A piece of a side: the nodes at its ends, and which side it is of. Those of the first shape come before those of the
+/// second.
+#[derive(Debug, Clone, Copy)]
+struct SidePiece {
+    ends: [usize; 2],
+    side: usize,
+}
+
 /// Returns the sides with the inside on their left: shells counterclockwise, holes clockwise.
 fn sides(polygons: &PolygonShapes) -> Vec<ShapeEdge> {
     let mut sides = Vec::new();
     for rings in polygons.rings() {
         for (index, ring) in rings.into_iter().enumerate() {
-            let next = ring.iter().cycle().skip(1);
-            sides.extend(ring.iter().zip(next).map(|(from, to)| if index == 0 { [*from, *to] } else { [*to, *from] }));
+            let mut corners = ring.to_vec();
+            if index > 0 {
+                corners.reverse();
+            }
+            let next = corners.iter().cycle().skip(1);
+            sides.extend(corners.iter().zip(next).map(|(from, to)| [*from, *to]));
         }
     }
     sides
 }
 
-/// Returns the pieces of sides between the points where those of others cross or touch them; `None` where there are too many, or
-/// the query is to end.
-fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Option<Vec<[usize; 2]>> {
+/// Returns the pieces of sides, which are counted from `first` on, between the points where those of others cross or
+/// touch them; `None` where there are too many, or the query is to end.
+fn pieces(sides: &[ShapeEdge], first: usize, others: &[ShapeEdge], nodes: &mut Nodes) -> Option<Vec<SidePiece>> {
     let mut pieces = Vec::new();
-    for side in sides {
+    for (index, side) in sides.iter().enumerate() {
         if nodes.len() > MAX_NODES || is_interrupted() {
             return None;
         }
@@ -60,7 +75,8 @@ fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Optio
         cuts.sort_by(|one, other| from.angle(*one).total_cmp(&from.angle(*other)));
         let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.number_of(cut)).collect();
         at.dedup();
-        pieces.extend(at.iter().zip(at.iter().skip(1)).map(|(from, to)| [*from, *to]));
+        let ends = at.iter().zip(at.iter().skip(1)).map(|(from, to)| [*from, *to]);
+        pieces.extend(ends.map(|ends| SidePiece { ends, side: first + index }));
     }
     Some(pieces)
 }
@@ -72,22 +88,23 @@ pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) 
         return None;
     }
     let mut nodes = Nodes::default();
-    let our_pieces = pieces(&ours, &theirs, &mut nodes)?;
-    let their_pieces = pieces(&theirs, &ours, &mut nodes)?;
+    let our_pieces = pieces(&ours, 0, &theirs, &mut nodes)?;
+    let their_pieces = pieces(&theirs, ours.len(), &ours, &mut nodes)?;
     let nodes = nodes.into_points();
-    let mut kept: Vec<[usize; 2]> = Vec::new();
+    let mut kept: Vec<SidePiece> = Vec::new();
     for (pieces, others, polygons, is_first) in
         [(&our_pieces, &their_pieces, other, true), (&their_pieces, &our_pieces, one, false)]
     {
-        let others: HashSet<[usize; 2]> = others.iter().copied().collect();
-        for [from, to] in pieces.iter().copied() {
+        let others: HashSet<[usize; 2]> = others.iter().map(|piece| piece.ends).collect();
+        for piece in pieces.iter().copied() {
+            let [from, to] = piece.ends;
             if is_interrupted() {
                 return None;
             }
             if others.contains(&[from, to]) {
                 // A side of both, with the inside of both at its left.
                 if is_first {
-                    kept.push([from, to]);
+                    kept.push(piece);
                 }
                 continue;
             }
@@ -96,7 +113,7 @@ pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) 
             }
             let is_inside = polygons.contains(nodes[from].between(nodes[to], 0.5));
             if is_inside == (how == Overlay::Intersection) {
-                kept.push([from, to]);
+                kept.push(piece);
             }
         }
     }
@@ -104,38 +121,61 @@ pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) 
 }
 
 /// Joins pieces to rings. Where several go on, the leftmost does, so that rings that touch stay apart.
-fn rings(pieces: Vec<[usize; 2]>, nodes: &[Vector]) -> Option<Vec<Vec<Vector>>> {
+fn rings(pieces: Vec<SidePiece>, nodes: &[Vector]) -> Option<Vec<Vec<Vector>>> {
     // The pieces that begin at a node, as they come, and which of all are not yet in a ring.
     let mut by_start: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (index, [from, _]) in pieces.iter().enumerate() {
-        by_start.entry(*from).or_default().push(index);
+    for (index, piece) in pieces.iter().enumerate() {
+        by_start.entry(piece.ends[0]).or_default().push(index);
     }
     let mut is_left = vec![true; pieces.len()];
-    let mut rings = Vec::new();
-    for (index, [start, first]) in pieces.iter().copied().enumerate() {
+    let mut rings: Vec<Vec<SidePiece>> = Vec::new();
+    for (index, piece) in pieces.iter().copied().enumerate() {
         if !std::mem::replace(&mut is_left[index], false) {
             continue;
         }
         if is_interrupted() {
             return None;
         }
-        let mut ring = vec![start];
+        let [start, first] = piece.ends;
+        let mut ring = vec![piece];
         let (mut before, mut at) = (start, first);
         while at != start {
-            ring.push(at);
             let going_on = by_start.get(&at)?.iter().copied().filter(|index| is_left[*index]);
             let next = going_on.max_by(|one, other| {
-                let turn = |index: usize| turn([before, at, pieces[index][1]].map(|node| nodes[node]));
+                let turn = |index: usize| turn([before, at, pieces[index].ends[1]].map(|node| nodes[node]));
                 turn(*one).total_cmp(&turn(*other))
             })?;
             is_left[next] = false;
-            (before, at) = (at, pieces[next][1]);
+            ring.push(pieces[next]);
+            (before, at) = (at, pieces[next].ends[1]);
         }
         if ring.len() > 2 {
-            rings.push(ring.into_iter().map(|node| nodes[node]).collect());
+            rings.push(begun(ring, nodes));
         }
     }
-    Some(rings)
+    rings.sort_by_key(|ring| ring.first().map(|piece| piece.side));
+    let corners = |ring: Vec<SidePiece>| ring.into_iter().map(|piece| nodes[piece.ends[0]]).collect::<Vec<Vector>>();
+    Some(rings.into_iter().map(corners).collect())
+}
+
+/// Turns a ring so that the last of its sides ends it. Of a side that is there in several places the first one does,
+/// seen from the corner whose cell comes first on.
+fn begun(mut ring: Vec<SidePiece>, nodes: &[Vector]) -> Vec<SidePiece> {
+    let cell = |piece: &SidePiece| S2Cell::around(nodes[piece.ends[0]], MAX_LEVEL);
+    if let Some(first) = (0..ring.len()).min_by_key(|index| cell(&ring[*index])) {
+        ring.rotate_left(first);
+    }
+    let (mut last, mut is_behind) = (0, false);
+    for index in 1..ring.len() {
+        match ring[index].side.cmp(&ring[last].side) {
+            Ordering::Less => is_behind = true,
+            Ordering::Equal if is_behind => {}
+            Ordering::Equal | Ordering::Greater => (last, is_behind) = (index, false),
+        }
+    }
+    let start = (last + 1) % ring.len().max(1);
+    ring.rotate_left(start);
+    ring
 }
 
 /// Returns how far a path turns left at its middle point, from -1 to 1 in the order of angles.
@@ -225,39 +265,21 @@ fn touching_points(one: &PolygonShapes, other: &PolygonShapes, shared: &PolygonS
     points
 }
 
-/// Returns all polygons as one shape, whose shells begin as Kusto's do.
+/// Returns all polygons as one shape. As in the S2 library the two with the fewest corners are put together again and
+/// again, which decides where the rings of the whole begin.
 pub(super) fn union_of_polygons(all: Vec<PolygonShapes>) -> Option<PolygonShapes> {
-    let sides: Vec<ShapeEdge> = all.iter().flat_map(|polygons| sides(polygons).into_iter().rev()).collect();
-    let mut all = all.into_iter();
-    let first = all.next()?;
-    let union = all.try_fold(first, |union, polygons| overlay(&union, &polygons, Overlay::Union))?;
-    if union.edges().count().checked_mul(sides.len())? > MAX_PAIRS {
-        return Some(union);
+    let mut queue: Vec<(usize, PolygonShapes)> =
+        all.into_iter().map(|polygons| (polygons.edges().count(), polygons)).collect();
+    queue.sort_by_key(|(corners, _)| *corners);
+    while queue.len() > 1 {
+        let (corners, one) = queue.remove(0);
+        let (more_corners, other) = queue.remove(0);
+        let union = overlay(&one, &other, Overlay::Union)?;
+        let corners = corners + more_corners;
+        let place = queue.partition_point(|(known, _)| *known <= corners);
+        queue.insert(place, (corners, union));
     }
-    let begun = |(index, ring): (usize, &[Vector])| {
-        let mut ring = ring.to_vec();
-        if let Some(start) = beginning(&ring, &sides).filter(|_| index == 0) {
-            ring.rotate_left(start);
-        }
-        ring
-    };
-    let rings = union.rings().map(|rings| rings.into_iter().enumerate().map(begun).collect());
-    Some(PolygonShapes::of_rings(rings.collect()))
-}
-
-/// Returns the corner with which a ring begins: the last one of the first polygon that has a side in it, whose sides come
-/// first here, from the last to the first.
-fn beginning(ring: &[Vector], sides: &[ShapeEdge]) -> Option<usize> {
-    sides.iter().take_while(|_| !is_interrupted()).find_map(|side| {
-        let [start, _] = *side;
-        let is_on = |point: Vector| angle_to_edge(point, *side) < TOUCHING;
-        let ends_piece = |index: &usize| {
-            let (from, to) = (ring[index.checked_sub(1).unwrap_or(ring.len() - 1)], ring[*index]);
-            is_on(from) && is_on(to) && start.angle(from) < start.angle(to)
-        };
-        let angle = |index: usize| start.angle(ring[index]);
-        (0..ring.len()).filter(ends_piece).max_by(|one, other| angle(*one).total_cmp(&angle(*other)))
-    })
+    queue.pop().map(|(_, union)| union)
 }
 
 #[cfg(test)]
