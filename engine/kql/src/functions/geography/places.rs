@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 use datafusion::error::{DataFusionError, Result};
 use serde_json::Value;
 
-use super::buffer::{BufferSize, buffer};
+use super::buffer::{BufferSize, around_lines, around_polygons};
 use super::crossings::{
     intersection_of_lines, intersection_with_polygons, lines_meet, meets_polygons, polygons_meet, union_of_lines,
 };
@@ -129,17 +129,11 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
     }),
     entry("geo_line_buffer", "jn?n", DYNAMIC, |arguments| {
         let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
-        buffers(arguments, 1, |row, size| lines.map_row(row, |lines| buffer(lines.edges(), None, size)).transpose())
+        buffers(arguments, 1, |row, size| lines.map_row(row, |lines| around_lines(lines, size)).transpose())
     }),
     entry("geo_polygon_buffer", "jn?n", DYNAMIC, |arguments| {
         let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
-        buffers(arguments, 1, |row, size| {
-            let around = |polygons: &PolygonShapes| match union_of_polygons(polygons.split()) {
-                Some(union) => buffer(polygons.edges(), Some(union), size),
-                None => Ok(None),
-            };
-            polygons.map_row(row, around).transpose()
-        })
+        buffers(arguments, 1, |row, size| polygons.map_row(row, |polygons| around_polygons(polygons, size)).transpose())
     }),
     entry("geo_line_simplify", "j?n", DYNAMIC, |arguments| {
         let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;

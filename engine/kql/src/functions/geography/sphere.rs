@@ -43,8 +43,26 @@ impl Vector {
         [self.x, self.y, self.z]
     }
 
-    fn normalized(self) -> Self {
+    pub(super) fn normalized(self) -> Self {
         self.times(1.0 / self.length())
+    }
+
+    /// Returns the point at an angle from this one, in a direction at a right angle to it.
+    pub(super) fn along(self, direction: Self, angle: f64) -> Self {
+        self.times(angle.cos()).plus(direction.times(angle.sin())).normalized()
+    }
+
+    /// Returns the direction at a right angle to this one that the S2 library takes where any will do.
+    pub(super) fn perpendicular(self) -> Self {
+        let [x, y, z] = [self.x.abs(), self.y.abs(), self.z.abs()];
+        let other = Self { x: 0.012, y: 0.0053, z: 0.004_57 };
+        // Nearly along the axis before the one along which this one is longest.
+        let other = match () {
+            () if x > y && x > z => Self { z: 1.0, ..other },
+            () if y >= x && y > z => Self { x: 1.0, ..other },
+            () => Self { y: 1.0, ..other },
+        };
+        self.cross(other).normalized()
     }
 
     /// Returns the point at a fraction of the edge to another point.
@@ -95,7 +113,7 @@ impl Vector {
         self.x * other.x + self.y * other.y + self.z * other.z
     }
 
-    fn cross(self, other: Self) -> Self {
+    pub(super) fn cross(self, other: Self) -> Self {
         Self {
             x: self.y * other.z - self.z * other.y,
             y: self.z * other.x - self.x * other.z,
@@ -143,6 +161,11 @@ pub(super) fn angle_to_edge(point: Vector, [from, to]: [Vector; 2]) -> f64 {
 /// edges.
 fn normal([from, to]: [Vector; 2]) -> Vector {
     from.plus(to).cross(to.minus(from))
+}
+
+/// Returns the direction at a right angle to an edge, on its right.
+pub(super) fn right_of([from, to]: [Vector; 2]) -> Vector {
+    normal([to, from]).normalized()
 }
 
 /// Returns the point of an edge that is nearest to a point.
