@@ -15,7 +15,7 @@ const STRING: Returns = Returns::Is(KqlType::String);
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("format_datetime", "tw", STRING, format_datetime),
     entry("format_timespan", "dw", STRING, format_timespan),
-    entry("format_bytes", "n?iss", STRING, format_bytes),
+    entry("format_bytes", "n?nss", STRING, format_bytes),
 ];
 
 fn format_datetime(arguments: &FunctionArguments) -> Result<ArrayRef> {

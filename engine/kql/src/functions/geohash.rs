@@ -20,7 +20,7 @@ const MAX_LETTERS: usize = 18;
 const DEFAULT_LETTERS: i64 = 5;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("geo_point_to_geohash", "nn?i", STRING, to_geohash),
+    entry("geo_point_to_geohash", "nn?n", STRING, to_geohash),
     entry("geo_geohash_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let [west, south, east, north] = cell.degrees();

@@ -23,10 +23,10 @@ const MAX_LEVELS_DOWN: u8 = 5;
 const MAX_DISTANCE: u32 = 142;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("geo_point_to_h3cell", "nn?i", STRING, to_cell),
+    entry("geo_point_to_h3cell", "nn?n", STRING, to_cell),
     entry("geo_h3cell_level", "w", INT, level),
-    entry("geo_h3cell_parent", "w?i", STRING, parent),
-    entry("geo_h3cell_children", "w?i", DYNAMIC, children),
+    entry("geo_h3cell_parent", "w?n", STRING, parent),
+    entry("geo_h3cell_children", "w?n", DYNAMIC, children),
     entry("geo_h3cell_neighbors", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let near = cell.grid_disk::<Vec<CellIndex>>(1).into_iter().filter(|near| *near != cell);
@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
             in_set_order(names, BUCKETS_FOR_SIX).into_iter().map(Value::String).collect()
         })
     }),
-    entry("geo_h3cell_rings", "wi", DYNAMIC, rings),
+    entry("geo_h3cell_rings", "wn", DYNAMIC, rings),
     entry("geo_h3cell_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let center = LatLng::from(cell);

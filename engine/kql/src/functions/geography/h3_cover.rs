@@ -23,7 +23,7 @@ const MAX_CELLS: usize = 61_680;
 const MAX_PLACES: f64 = 1e6;
 
 pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] =
-    &[entry("geo_polygon_to_h3cells", "j?in", DYNAMIC, cells_of)];
+    &[entry("geo_polygon_to_h3cells", "j?nn", DYNAMIC, cells_of)];
 
 fn cells_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;

@@ -18,7 +18,7 @@ const STRING: Returns = Returns::Is(KqlType::String);
 const DEFAULT_LEVEL: i64 = 11;
 
 pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
-    entry("geo_point_to_s2cell", "nn?i", STRING, to_cell),
+    entry("geo_point_to_s2cell", "nn?n", STRING, to_cell),
     entry("geo_s2cell_to_central_point", "w", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| point_of(cell.center()))
     }),
@@ -31,13 +31,13 @@ pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] = &[
             in_set_order(names, BUCKETS_FOR_EIGHT).into_iter().map(Value::String).collect()
         })
     }),
-    entry("geo_line_to_s2cells", "j?in", DYNAMIC, |arguments| {
+    entry("geo_line_to_s2cells", "j?nn", DYNAMIC, |arguments| {
         let lines = ShapeColumn::read(arguments, 0, LineShapes::read)?;
         cover(arguments, |row, level, radius| {
             lines.map_row(row, |lines| covering(&lines.edges().collect::<Vec<_>>(), &|_| false, level, radius))?
         })
     }),
-    entry("geo_polygon_to_s2cells", "j?in", DYNAMIC, |arguments| {
+    entry("geo_polygon_to_s2cells", "j?nn", DYNAMIC, |arguments| {
         let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
         cover(arguments, |row, level, radius| {
             let cells = |polygons: &PolygonShapes| {
