@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::cells::{MAX_LEVEL, S2Cell};
 use super::nodes::Nodes;
 use super::point;
 use super::shapes::{LineShapes, PolygonShapes, ShapeEdge, undirected};
@@ -44,8 +45,10 @@ pub(super) fn polygons_meet(one: &PolygonShapes, other: &PolygonShapes) -> bool 
     any_meet(&ours, &theirs) || has_corner_in(one, other) || has_corner_in(other, one)
 }
 
-/// Returns points and lines as one shape, or as a collection.
-pub(super) fn collected(points: Vec<Vector>, lines: Vec<Vec<Vector>>) -> Value {
+/// Returns points and lines as one shape, or as a collection. Points are in the order of their cells, as the S2 library
+/// gives them.
+pub(super) fn collected(mut points: Vec<Vector>, lines: Vec<Vec<Vector>>) -> Value {
+    points.sort_by_key(|point| S2Cell::around(*point, MAX_LEVEL));
     let mut shapes: Vec<Value> = Vec::new();
     let points: Vec<[f64; 2]> = points.into_iter().map(Vector::degrees).collect();
     match points.as_slice() {
