@@ -30,22 +30,32 @@ pub(crate) fn wait<T: Send, E: Into<PyErr> + Send>(
 ) -> PyResult<T> {
     let runtime = runtime()?;
     py.detach(|| {
-        #[expect(clippy::disallowed_methods, reason = "the interpreter's threads are no runtime's")]
-        runtime.block_on(async {
-            let mut work = std::pin::pin!(work);
-            loop {
-                tokio::select! {
-                    biased;
-                    done = &mut work => return done.map_err(Into::into),
-                    () = tokio::time::sleep(SIGNALS) => Python::attach(|py| py.check_signals())?,
+        blocking(|| {
+            #[expect(clippy::disallowed_methods, reason = "the interpreter's threads are no runtime's")]
+            runtime.block_on(async {
+                let mut work = std::pin::pin!(work);
+                loop {
+                    tokio::select! {
+                        biased;
+                        done = &mut work => return done.map_err(Into::into),
+                        () = tokio::time::sleep(SIGNALS) => Python::attach(|py| py.check_signals())?,
+                    }
                 }
-            }
+            })
         })
     })
 }
 
 /// Waits for `work` to its end, without looking for Ctrl-C and without the interpreter.
 pub(crate) fn finish<T: Send>(work: impl Future<Output = T> + Send) -> Option<T> {
+    let runtime = runtime().ok()?;
     #[expect(clippy::disallowed_methods, reason = "the interpreter's threads are no runtime's")]
-    runtime().ok().map(|runtime| runtime.block_on(work))
+    let done = blocking(|| runtime.block_on(work));
+    Some(done)
+}
+
+/// Runs what waits for the runtime, also where this thread waits for it already: in a callback of a question, in a handler
+/// of a signal, and where such a one drops the last of a folder.
+fn blocking<T>(wait: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(wait)
 }

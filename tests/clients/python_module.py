@@ -299,7 +299,18 @@ assert db.sql("SELECT 1").fetchall() == [(1,)], "a statement was ended, not the 
 
 # The agent.
 events = []
-answer = db.ask("How many flights?", on_event=lambda name, data: events.append(name))
+
+
+def note(name, data):
+    """Statements may be run while a question is answered, and folders opened and left."""
+    events.append((name, db.sql("SELECT 1").fetchall()))
+    if name == "run_started":
+        querent.open(settings={"embed.provider": "none"}).sql("SELECT 1").fetchall()
+
+
+answer = db.ask("How many flights?", on_event=note)
+assert all(rows == [(1,)] for _, rows in events), events
+events = [name for name, _ in events]
 assert answer.text == "There are **3** flights." and str(answer) == answer.text, answer
 assert answer.sql == "SELECT count(*) AS n FROM flights", answer
 assert answer.rows.fetchall() == [(3,)]
