@@ -82,7 +82,8 @@ impl Connection {
     fn ask(&self, py: Python<'_>, request: &str, on_event: Py<PyAny>) -> PyResult<()> {
         let folder = self.folder()?;
         wait(py, async {
-            let request = parse_request(request.as_bytes()).map_err(PythonFailure::from)?;
+            let mut request = parse_request(request.as_bytes()).map_err(PythonFailure::from)?;
+            request.database = request.database.or_else(|| folder.chosen_database());
             let agent = folder.agent().await?;
             let mut run = agent.ask(&Principal::local_admin(), request).await.map_err(PythonFailure::from)?;
             let mut renderer = AskRenderer::default();
@@ -141,7 +142,8 @@ impl Connection {
         let table = table.or_else(|| table_name(source)).ok_or_else(|| {
             PyValueError::new_err(format!("no table name can be made of {source}; give one with table="))
         })?;
-        let table = TableName::new(database.unwrap_or(DEFAULT_DATABASE), table);
+        let database = database.map(str::to_owned).or_else(|| folder.chosen_database());
+        let table = TableName::new(database.as_deref().unwrap_or(DEFAULT_DATABASE), table);
         let request = ImportRequest {
             source: absolute_source(source)?,
             format: format.map(file_format).transpose()?,

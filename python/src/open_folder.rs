@@ -1,4 +1,5 @@
-//! `OpenFolder`: an engine on a data folder, the tables of this session, and the agent once something is asked.
+//! `OpenFolder`: an engine on a data folder, what its statements set for those that follow, and the agent once something
+//! is asked.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use querent_agent::Agent;
 use querent_agent::protocols::ask::decode_trace;
-use querent_catalog::{CatalogError, NoProgress, Principal, folder_server};
-use querent_engine::{Engine, EngineError, Session, TemporaryTables};
+use querent_catalog::{CatalogError, DEFAULT_DATABASE, NoProgress, Principal, folder_server};
+use querent_engine::{Engine, EngineError, Session, SessionVariables, TemporaryTables};
 use querent_flight::config::{Config, SettingSources};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
@@ -27,6 +28,7 @@ pub(crate) struct OpenFolder {
     engine: Engine,
     config: Config,
     tables: Arc<TemporaryTables>,
+    variables: Arc<SessionVariables>,
     /// Made for the first question: its model may not be there.
     agent: OnceCell<Agent>,
     /// A folder that goes with the process.
@@ -63,17 +65,29 @@ impl OpenFolder {
         let engine = Engine::open_with(options).await.map_err(|error| cannot_open(error, &config))?;
         engine.decode_run_traces_with(decode_trace);
         let tables = engine.temporary_tables(SESSION_TABLES_BYTES);
-        Ok(Self { engine, config, tables, agent: OnceCell::new(), _temporary: temporary })
+        let variables = Arc::default();
+        Ok(Self { engine, config, tables, variables, agent: OnceCell::new(), _temporary: temporary })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Returns a session of the local administrator, in `database` where one is named.
+    /// Returns the database that `USE` chose for the statements that follow it.
+    pub(crate) fn chosen_database(&self) -> Option<String> {
+        self.variables.database()
+    }
+
+    /// Returns the connection's session, of the local administrator, in `database` where one is named, else where `USE` said.
     pub(crate) async fn session(&self, database: Option<&str>) -> Result<Session, PythonFailure> {
         let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
-        Ok(session.with_temporary_tables(Arc::clone(&self.tables)).in_database(database).await?)
+        let session = session.with_temporary_tables(Arc::clone(&self.tables));
+        let session = session.with_variables(Arc::clone(&self.variables));
+        match database {
+            Some(named) => Ok(session.with_database(named).await?),
+            // One that is gone since has no tables, and another can be chosen.
+            None => Ok(session.in_known_database(self.chosen_database().as_deref().unwrap_or(DEFAULT_DATABASE))),
+        }
     }
 
     /// Returns the agent, with the model of the settings.

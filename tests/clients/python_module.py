@@ -162,6 +162,22 @@ try:
 except TypeError as error:
     assert "parameter" in str(error)
 
+# A connection is a session: what a statement sets holds for what follows.
+db.sql("CREATE SCHEMA sales")
+db.sql("USE sales")
+db.sql("CREATE TABLE orders AS SELECT 7 AS id")
+assert db.sql("SHOW schema").fetchall() == [("sales",)]
+assert db.kql("orders | count").fetchall() == [(1,)]
+assert db.ingest("more", pyarrow.table({"id": [8]})) == 1
+assert db.import_files(folder / "flights.csv", "flown")["database"] == "sales"
+assert db.sql("SELECT id FROM sales.more").fetchall() == [(8,)]
+assert db.sql("SELECT count(*) FROM flights", database="default").fetchall() == [(3,)]
+refused("table_not_found", lambda: db.sql("SELECT * FROM flights"))
+db.sql("PREPARE increased AS SELECT $1 + 1 AS n")
+assert db.sql("EXECUTE increased(1)").fetchall() == [(2,)]
+db.sql("USE default")
+assert db.sql("SELECT count(*) FROM flights").fetchall() == [(3,)]
+
 # KQL, search, and writing.
 assert db.kql("flights | summarize n = count() by carrier | top 1 by n").fetchall() == [("UA", 2)]
 assert [hit["table"] for hit in db.search("flights")][:1] == ["flights"]

@@ -163,17 +163,17 @@ impl SessionVariables {
 pub(crate) fn outside_a_session(what: &str) -> EngineError {
     let hint = match what {
         "PREPARE" | "EXECUTE" | "DEALLOCATE" => {
-            "send the statement with ? or $1 and its values beside it (over HTTP \"params\"); over Flight SQL and in the \
-             shell a connection is a session, where it works"
+            "send the statement with ? or $1 and its values beside it (over HTTP \"params\"); over Flight SQL, in \
+             Python and in the shell a connection is a session, where it works"
         }
         "USE" => {
             "name the database with the request (over HTTP \"database\" or the header x-database, on the command line \
-             --database), or write database.table; over Flight SQL and in the shell a connection is a session, where it \
-             works"
+             --database), or write database.table; over Flight SQL, in Python and in the shell a connection is a session, \
+             where it works"
         }
         _ => {
             "say it with the request (over HTTP \"database\" and \"max_rows\", on the command line --database); over \
-             Flight SQL and in the shell a connection is a session, where it works"
+             Flight SQL, in Python and in the shell a connection is a session, where it works"
         }
     };
     EngineError::Unsupported { what: format!("{what} outside of a session"), hint: hint.to_owned() }
