@@ -11,7 +11,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 use querent_engine::{ScalarValue, list_value};
 
 /// Where the microseconds of `01:02:03.000000` end.
@@ -134,6 +134,10 @@ pub(crate) fn parameter(value: &Bound<'_, PyAny>) -> PyResult<ScalarValue> {
     }
     if value.is_instance_of::<PyBytes>() {
         return Ok(ScalarValue::Binary(Some(value.extract()?)));
+    }
+    // Bytes too, though a memoryview can make a list of numbers of itself.
+    if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
+        return parameter(&value.py().get_type::<PyBytes>().call1((value,))?);
     }
     let datetime = value.py().import("datetime")?;
     let is_one = |class: &str| -> PyResult<bool> { value.is_instance(&datetime.getattr(class)?) };

@@ -58,6 +58,8 @@ refused("no_files", lambda: db.import_files(folder / "nothing.csv"))
 # Statements, parameters, values.
 assert db.sql("SELECT count(*) FROM flights WHERE carrier = $1 AND delay > $2", ["UA", 1]).fetchall() == [(1,)]
 assert db.sql("SELECT $1 AS a, $2 AS b", [None, b"\x00\x01"]).fetchall() == [(None, b"\x00\x01")]
+for view in (bytearray(b"\x00\x01"), memoryview(b"\x00\x01"), memoryview(b"\x00?\x01")[::2]):
+    assert db.sql("SELECT $1 AS a", [view]).fetchall() == [(b"\x00\x01",)], view
 for unlike in ({"a": 1}, "ab"):
     try:
         db.sql("SELECT $1 AS a", unlike)
