@@ -1,7 +1,7 @@
 """Drives a program in a pseudo terminal: terminal.py COLUMNS LINES PROGRAM ARGUMENT...
 
 Standard input is a JSON list of steps, each {"expect": TEXT, "send": KEYS}: what the terminal must show since the step
-before, and what is typed then. Prints the whole output and the program's exit code as JSON. A step that is not met within
+before, and what is typed then; before that "columns", where a step has them, become the terminal's width. Prints the whole output and the program's exit code as JSON. A step that is not met within
 a minute ends the program with code -1.
 """
 
@@ -23,7 +23,7 @@ def main(columns, lines, *command):
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(command[0], command)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", int(lines), int(columns), 0, 0))
+    resize(terminal, columns, lines)
     shown = bytearray()
     seen = 0
 
@@ -49,6 +49,8 @@ def main(columns, lines, *command):
         if missed is not None:
             break
         seen = at + len(expected)
+        if step.get("columns"):
+            resize(terminal, step["columns"], lines)
         if step.get("send"):
             os.write(terminal, step["send"].encode())
     deadline = time.monotonic() + PATIENCE
@@ -59,6 +61,10 @@ def main(columns, lines, *command):
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     print(json.dumps({"code": -1 if missed is not None else code, "missed": missed, "shown": shown.decode(errors="replace")}))
+
+
+def resize(terminal, columns, lines):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", int(lines), int(columns), 0, 0))
 
 
 main(*sys.argv[1:])

@@ -22,6 +22,7 @@ use super::error::CliError;
 use super::import::is_pattern;
 use super::import::reader_args::ReaderArgs;
 use super::output;
+use super::output::terminal::Terminal;
 use super::query::OutputArgs;
 use super::target::{CliTarget, TargetArgs};
 use crate::cli::client::Client;
@@ -188,6 +189,8 @@ async fn interactive(backend: &ShellBackend, state: &mut ShellState, place: &str
             ShellLine::End => return Ok(()),
         };
         is_stale = changes_names(&text, state.language);
+        // Its window may have another size by now.
+        state.printer.terminal = Terminal::stdout();
         let done = tokio::select! {
             biased;
             done = run::run_text(backend, state, &text) => done,
@@ -214,7 +217,8 @@ fn changes_names(text: &str, language: ShellLanguage) -> bool {
                 matches!(first.as_str(), "CREATE" | "DROP" | "ALTER" | "INSERT" | "ATTACH" | "USE" | "SET" | "RESET")
             }
             ShellInput::Command(command) => {
-                command.starts_with("\\c") || command.starts_with(".database") || command.contains("read")
+                let name = command.split_whitespace().next().unwrap_or_default();
+                matches!(name, "\\c" | ".database" | "\\i" | ".read")
             }
             ShellInput::Statement(ShellLanguage::Kql, _) | ShellInput::Question(_) => false,
         };

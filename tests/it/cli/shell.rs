@@ -24,6 +24,12 @@ impl WorkFolder {
 
     /// Runs `querent` in a terminal of that many columns, typing these keys as these texts show.
     fn at_terminal(&self, columns: u16, arguments: &[&str], steps: &[(&str, &str)]) -> Shown {
+        let steps: Vec<Value> = steps.iter().map(|(expect, send)| json!({"expect": expect, "send": send})).collect();
+        self.with_steps(columns, arguments, &Value::from(steps))
+    }
+
+    /// As [`WorkFolder::at_terminal`], with the steps of `terminal.py`.
+    fn with_steps(&self, columns: u16, arguments: &[&str], steps: &Value) -> Shown {
         let binary = querent_binary().to_str().unwrap().to_owned();
         let mut driver = Python::client("terminal.py");
         driver.args([&columns.to_string(), "50", &binary]).args(arguments);
@@ -37,9 +43,8 @@ impl WorkFolder {
         if self.path("script.json").exists() {
             driver.env("QUERENT_AGENT_SCRIPT", self.path("script.json"));
         }
-        let steps: Vec<Value> = steps.iter().map(|(expect, send)| json!({"expect": expect, "send": send})).collect();
         let mut child = driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python starts");
-        child.stdin.take().unwrap().write_all(Value::from(steps).to_string().as_bytes()).unwrap();
+        child.stdin.take().unwrap().write_all(steps.to_string().as_bytes()).unwrap();
         let output = Done::of(child.wait_with_output().unwrap()).succeeded();
         let said: Value = serde_json::from_str(&output).expect(&output);
         let shown = said["shown"].as_str().unwrap().to_owned();
@@ -307,6 +312,21 @@ fn a_box_fits_the_terminal() {
     assert!(plan.text.contains("physical_plan"), "{}", plan.text);
     let refused = work.at_terminal(80, &["sql", "--output", "parquet", "SELECT 1"], &[("for programs", "")]);
     assert_eq!(refused.code, 2);
+}
+
+/// A window is made larger to see more.
+#[test]
+fn a_box_fits_a_terminal_that_has_changed() {
+    let work = WorkFolder::new();
+    let sql = "select 'first' as a, repeat('-', 60) || 'whole' as b;\r";
+    let steps = json!([
+        {"expect": "querent> ", "send": sql},
+        {"expect": "…", "send": ""},
+        {"expect": "querent> ", "columns": 120, "send": sql},
+        {"expect": "--whole ", "send": ""},
+        {"expect": "querent> ", "send": ".quit\r"},
+    ]);
+    assert_eq!(work.with_steps(50, &["flights.csv"], &steps).code, 0);
 }
 
 /// Who presses ctrl-c in a pager has its search end; a program that ended then would leave the pager beside the shell.
