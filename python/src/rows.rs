@@ -1,6 +1,7 @@
 //! `Rows`: what a statement answered with. They are read as they arrive, or collected and then read as often as one likes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
@@ -20,6 +21,8 @@ use crate::waiting::wait;
 
 /// Rows that are shown.
 const SHOWN: usize = 40;
+/// How soon a thread notices that another one has read the rows.
+const TURN: Duration = Duration::from_millis(5);
 
 /// The rows of one statement.
 #[pyclass(frozen, name = "Rows", module = "querent._querent")]
@@ -33,6 +36,8 @@ pub(crate) struct ResultRows {
 enum RowsState {
     /// To be read.
     Running(Box<QueryStream>),
+    /// A thread collects them.
+    Reading,
     /// Kept.
     Collected { batches: Vec<RecordBatch>, is_truncated: bool },
     /// Given to a reader that keeps them.
@@ -60,14 +65,25 @@ impl ResultRows {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads what is still to be read and returns all rows.
+    /// Reads what is still to be read and returns all rows. Where another thread reads them, waits for it.
     fn batches(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
-        let taken = match &mut *self.state() {
-            RowsState::Collected { batches, .. } => return Ok(batches.clone()),
-            RowsState::Failed(failure) => return Err(failure.clone().into()),
-            state => std::mem::replace(state, RowsState::Streamed),
+        let stream = loop {
+            match &mut *self.state() {
+                RowsState::Collected { batches, .. } => return Ok(batches.clone()),
+                RowsState::Failed(failure) => return Err(failure.clone().into()),
+                RowsState::Streamed => return Err(already_read().into()),
+                RowsState::Reading => {}
+                state @ RowsState::Running(_) => {
+                    if let RowsState::Running(stream) = std::mem::replace(state, RowsState::Reading) {
+                        break stream;
+                    }
+                }
+            }
+            wait(py, async {
+                tokio::time::sleep(TURN).await;
+                Ok::<_, PythonFailure>(())
+            })?;
         };
-        let RowsState::Running(stream) = taken else { return Err(already_read().into()) };
         let read = wait(py, async {
             Ok::<_, PythonFailure>(QueryStream::collect(*stream).await.map_err(PythonFailure::from))
         });
@@ -144,6 +160,11 @@ impl ResultRows {
         // The interface allows to answer with other types than the ones that were asked for.
         drop(requested_schema);
         let mut state = self.state();
+        if matches!(&*state, RowsState::Reading) {
+            drop(state);
+            self.batches(py)?;
+            state = self.state();
+        }
         let schema = Arc::clone(&self.schema);
         if let RowsState::Collected { batches, .. } = &*state {
             let batches: Vec<Result<RecordBatch, ArrowError>> = batches.iter().cloned().map(Ok).collect();
@@ -156,7 +177,9 @@ impl ResultRows {
             RowsState::Running(stream) => {
                 stream_capsule(py, Box::new(ArrivingBatches { stream, schema, _folder: Arc::clone(&self.folder) }))
             }
-            RowsState::Collected { .. } | RowsState::Streamed | RowsState::Failed(_) => Err(already_read().into()),
+            RowsState::Reading | RowsState::Collected { .. } | RowsState::Streamed | RowsState::Failed(_) => {
+                Err(already_read().into())
+            }
         }
     }
 

@@ -315,6 +315,16 @@ assert took < 5, took
 assert len(ticks) >= 10, f"other threads waited: {len(ticks)}"
 assert db.sql("SELECT 1").fetchall() == [(1,)], "a statement was ended, not the connection"
 
+# Threads that read the same rows wait for the one that reads them.
+shared = db.sql("SELECT count(*) AS n FROM generate_series(1, 2000) a(x), generate_series(1, 2000) b(y) WHERE x * y % 7 = 3")
+read = []
+readers = [threading.Thread(target=lambda: read.append(shared.fetchall())) for _ in range(3)]
+for reader in readers:
+    reader.start()
+for reader in readers:
+    reader.join()
+assert len(read) == 3 and read[0] == read[1] == read[2], read
+
 # The agent.
 events = []
 
