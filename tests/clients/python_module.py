@@ -224,9 +224,17 @@ for name, frame in frames.items():
     assert db.register(name, frame) == 2, name
     joined = f"SELECT name FROM flights f JOIN {name} ON k = carrier WHERE tailnum = 'N3'"
     assert db.sql(joined).fetchall() == [("American",)], name
+    joined = f"flights | where tailnum == 'N3' | join kind=inner ({name}) on $left.carrier == $right.k | project name"
+    assert db.kql(joined).fetchall() == [("American",)], name
 assert db.register("of_pandas", frames["of_pandas"].iloc[:1]) == 1, "registered again, it is another table"
 assert db.unregister("of_pandas") and not db.unregister("of_pandas")
 refused("table_not_found", lambda: db.sql("SELECT * FROM of_pandas"))
+# They come before tables of the folder, in both languages.
+db.register("flights", pyarrow.table({"carrier": ["B6"]}))
+assert db.sql("SELECT carrier FROM flights").fetchall() == db.kql("flights").fetchall() == [("B6",)]
+assert db.kql("union fl* | count").fetchall() == [(1,)]
+assert db.kql("database('default').flights | count").fetchall() == [(3,)]
+assert db.unregister("flights") and db.kql("flights | count").fetchall() == [(3,)]
 
 
 def batches():

@@ -215,7 +215,7 @@ impl Session {
         let mut queries = Vec::new();
         for (step, query) in definition.queries().enumerate() {
             let state = self.engine().planning_state();
-            let host = SessionHost::new(self, &state, interrupt);
+            let host = SessionHost::new(self, &state, interrupt).over_stored_tables();
             let planned = querent_kql::plan(&host, query, &KqlParameters::new()).await?;
             let columns: Vec<(String, KqlType)> =
                 planned.columns.into_iter().map(|column| (column.name, column.kql_type)).collect();

@@ -41,13 +41,15 @@ pub(crate) struct SessionHost<'s> {
     failing_beyond: Option<u64>,
     /// Whether a stored graph is looked at before its definition is planned: not beneath one that is being looked at.
     looks_at_graphs: bool,
+    /// Whether bare names find tables of the session: not in what is stored for others.
+    sees_temporary: bool,
 }
 
 impl<'s> SessionHost<'s> {
     pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
         let pool = session.engine().runtime().query_memory(session.limits());
         let memory = PlanningMemory::in_pool(pool);
-        Self { session, state, interrupt, memory, failing_beyond: None, looks_at_graphs: true }
+        Self { session, state, interrupt, memory, failing_beyond: None, looks_at_graphs: true, sees_temporary: true }
     }
 
     /// Returns the host of a query that fails where its result has more rows, as whoever executes it sees to.
@@ -57,7 +59,12 @@ impl<'s> SessionHost<'s> {
 
     /// Returns the host of a stored graph's own queries.
     pub(super) fn beneath_a_graph(self) -> Self {
-        Self { looks_at_graphs: false, ..self }
+        Self { looks_at_graphs: false, ..self.over_stored_tables() }
+    }
+
+    /// Returns the host of a query that does not find the session's own tables.
+    pub(super) fn over_stored_tables(self) -> Self {
+        Self { sees_temporary: false, ..self }
     }
 
     /// Returns the memory that the plan keeps of rows that were read for it, to be held until it has run.
@@ -74,6 +81,15 @@ impl<'s> SessionHost<'s> {
 }
 
 impl SessionHost<'_> {
+    /// Returns the table of the session that a bare name finds.
+    fn temporary_table(&self, key: &TableKey) -> Option<Arc<dyn TableSource>> {
+        if !self.sees_temporary || key.database.is_some() {
+            return None;
+        }
+        let provider = self.session.temporary_tables()?.provider(&key.table)?;
+        Some(provider_as_source(Arc::new(CatalogTable::temporary(&key.table, provider))))
+    }
+
     /// Returns the definition of a graph, unless the caller may not see what it is made of.
     async fn if_seen(&self, definition: Option<String>) -> Result<Option<String>> {
         match definition {
@@ -84,6 +100,11 @@ impl SessionHost<'_> {
             known => Ok(known),
         }
     }
+}
+
+fn found_table(source: Arc<dyn TableSource>) -> TableLookup {
+    let TextColumns { json, uuids } = TextColumns::behind(&source);
+    TableLookup::Found { source, json_columns: json, uuid_columns: uuids }
 }
 
 #[async_trait]
@@ -99,6 +120,9 @@ impl KqlHost for SessionHost<'_> {
     }
 
     async fn table(&self, key: &TableKey) -> Result<TableLookup> {
+        if let Some(source) = self.temporary_table(key) {
+            return Ok(found_table(source));
+        }
         let catalog = self.session.engine().catalog();
         let database = key.database.as_deref().unwrap_or(self.session.database());
         let name = TableName::new(database, &key.table);
@@ -106,10 +130,7 @@ impl KqlHost for SessionHost<'_> {
             ResolvedNames::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
         let scope = PlanningScope { names: &names, state: self.state, database, sees_temporary: false };
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
-            Ok(source) => {
-                let TextColumns { json, uuids } = TextColumns::behind(&source);
-                Ok(TableLookup::Found { source, json_columns: json, uuid_columns: uuids })
-            }
+            Ok(source) => Ok(found_table(source)),
             Err(error) if ResolvedNames::missing_in(&error).is_some_and(|missing| *missing == name) => {
                 let missing = catalog.tables().not_found(self.session.principal(), &name).await;
                 Ok(TableLookup::Missing(missing.to_string()))
@@ -119,6 +140,8 @@ impl KqlHost for SessionHost<'_> {
     }
 
     async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>> {
+        let own = self.session.temporary_tables().filter(|_| self.sees_temporary && database.is_none());
+        let own: Vec<String> = own.map_or_else(Vec::new, |own| own.list().into_iter().map(|(name, _)| name).collect());
         let database = database.unwrap_or(self.session.database()).to_owned();
         let filter = TableFilter { database: Some(database), ..TableFilter::default() };
         let page = PageRequest { limit: MAX_LISTED_TABLES + 1, after: None };
@@ -128,7 +151,9 @@ impl KqlHost for SessionHost<'_> {
                 message: format!("a wildcard looks at no more than {MAX_LISTED_TABLES} tables; name them"),
             });
         }
-        Ok(listed.items.into_iter().map(|table| table.name.table).collect())
+        let stored = listed.items.into_iter().map(|table| table.name.table);
+        let stored = stored.filter(|stored| !own.iter().any(|own| same_name(own, stored)));
+        Ok(own.iter().cloned().chain(stored).collect())
     }
 
     async fn database_names(&self) -> Result<Vec<String>> {

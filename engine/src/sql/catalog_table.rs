@@ -49,7 +49,7 @@ impl CatalogTable {
     }
 
     /// Wraps a table of the caller's session.
-    pub(super) fn temporary(name: &str, provider: Arc<dyn TableProvider>) -> Self {
+    pub(crate) fn temporary(name: &str, provider: Arc<dyn TableProvider>) -> Self {
         Self { resolved: None, temporary: Some(name.to_owned()), provider }
     }
 

@@ -97,7 +97,7 @@ impl ShellBackend {
                 Ok(StreamedRows::from(session.sql(text).await?))
             }
             (ShellBackend::Here(here), ShellLanguage::Kql) => {
-                let session = here.embedded.session(database).await?;
+                let session = here.embedded.lasting_session(&here.own).await?.in_database(database).await?;
                 Ok(StreamedRows::from(session.kql(text).await?))
             }
         }
