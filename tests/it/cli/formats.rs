@@ -106,6 +106,11 @@ fn errors_show_control_characters() {
     let work = WorkFolder::new();
     let said = work.run(&["-c", "SELECT CAST(chr(27) || '[31mred' AS INTEGER)"]).failed(1);
     assert!(said.contains(r"\u{1b}[31mred") && !said.contains('\u{1b}'), "{said}");
+    // So would it on rows that are for people.
+    for format in ["table", "box", "vertical", "markdown"] {
+        let said = work.run(&["--output", format, "-c", "SELECT chr(27) || '[31mred' AS a"]).succeeded();
+        assert!(said.contains(r"\u{1b}[31mred") && !said.contains('\u{1b}'), "{format}: {said}");
+    }
 }
 
 #[test]

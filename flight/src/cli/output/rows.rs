@@ -16,7 +16,7 @@ use futures::StreamExt;
 use indicatif::HumanCount;
 use querent_agent::sql_type;
 
-use super::grid::{Grid, GridCell, GridColumn, GridFit, visible};
+use super::grid::{Grid, GridCell, GridColumn, GridFit, visible, visible_lines};
 use super::output_error;
 use super::terminal::{Terminal, TextTone};
 use crate::cli::client::StreamedRows;
@@ -406,7 +406,7 @@ async fn encode(format: ResultFormat, mut rows: StreamedRows, mut target: RowsTa
 async fn print_markdown(mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
     let escaped = |text: &str| {
         let bare = text.replace('\\', "\\\\").replace('|', "\\|");
-        bare.replace("\r\n", "<br>").replace(['\n', '\r'], "<br>")
+        visible_lines(&bare.replace("\r\n", "<br>").replace(['\n', '\r'], "<br>"))
     };
     let fields = rows.schema.fields();
     let names: Vec<String> = fields.iter().map(|field| escaped(field.name())).collect();
