@@ -18,7 +18,7 @@ use querent_engine::{ParquetRows, parquet_lacks};
 use serde_json::json;
 
 use csv::SeparatedWriter;
-pub(crate) use json::beyond_calendar;
+pub use json::time_beyond_calendar;
 use json::{RowWriter, unique_names};
 
 /// A format of rows.

@@ -57,6 +57,7 @@ mod table_profiles;
 mod telemetry;
 mod tls;
 
+pub use formats::time_beyond_calendar;
 pub use http::search::found_json;
 pub use logs::init_logs;
 pub use server::{RunningServer, RunningWorker, Server, ServerError, install_crypto_provider};

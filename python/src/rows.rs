@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use arrow::array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
@@ -16,7 +16,7 @@ use querent_engine::QueryStream;
 use crate::capsules::{schema_capsule, stream_capsule};
 use crate::error::PythonFailure;
 use crate::open_folder::OpenFolder;
-use crate::values::python_value;
+use crate::values::{python_value, shown_text};
 use crate::waiting::wait;
 
 /// Rows that are shown.
@@ -188,13 +188,23 @@ impl ResultRows {
             return Ok(format!("<querent.Rows of {}: read>", self.columns().join(", ")));
         }
         let batches = self.batches(py)?;
+        if self.schema.fields().is_empty() {
+            // A statement that answers with nothing has no table, as in the shell.
+            return Ok("done".to_owned());
+        }
         let total: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let fields = self.schema.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
+        let texts: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let mut left = SHOWN;
-        let mut shown = vec![RecordBatch::new_empty(Arc::clone(&self.schema))];
+        let mut shown = vec![RecordBatch::new_empty(Arc::clone(&texts))];
         for batch in batches {
             let rows = batch.num_rows().min(left);
-            shown.push(batch.slice(0, rows));
             left -= rows;
+            let columns = batch.columns().iter().map(|column| shown_column(column, rows));
+            let columns = columns.collect::<PyResult<Vec<_>>>()?;
+            let batch = RecordBatch::try_new(Arc::clone(&texts), columns)
+                .map_err(|error| PythonFailure::new("internal", error.to_string()))?;
+            shown.push(batch);
         }
         let options = FormatOptions::default().with_null("NULL").with_display_error(true);
         let table = pretty_format_batches_with_options(&shown, &options)
@@ -206,6 +216,15 @@ impl ResultRows {
         };
         Ok(format!("{table}\n({count})"))
     }
+}
+
+/// Returns the first values of a column as texts.
+fn shown_column(column: &ArrayRef, rows: usize) -> PyResult<ArrayRef> {
+    // Those of a column without a type, too.
+    let nulls = column.logical_nulls();
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let text = |row: usize| (!is_null(row)).then(|| shown_text(column.as_ref(), row)).transpose();
+    Ok(Arc::new((0..rows).map(text).collect::<PyResult<StringArray>>()?))
 }
 
 fn already_read() -> PythonFailure {

@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 use querent_engine::{ScalarValue, list_value};
+use querent_flight::time_beyond_calendar;
 
 /// Where the microseconds of `01:02:03.000000` end.
 const MICROSECONDS_END: usize = 15;
@@ -312,8 +313,17 @@ fn day<'py>(py: Python<'py>, column: &dyn Array, row: usize, text: Option<String
 }
 
 fn shown<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    let options = FormatOptions::default();
+    shown_text(column, row)?.into_bound_py_any(py)
+}
+
+/// Returns a value as a table shows it.
+pub(crate) fn shown_text(column: &dyn Array, row: usize) -> PyResult<String> {
+    let options = FormatOptions::default().with_null("NULL");
     let formatter =
         ArrayFormatter::try_new(column, &options).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    formatter.value(row).to_string().into_bound_py_any(py)
+    Ok(match formatter.value(row).try_to_string() {
+        Ok(text) => text,
+        // What DuckDB has beyond all days.
+        Err(_) => time_beyond_calendar(column, row).unwrap_or_else(|| formatter.value(row).to_string()),
+    })
 }

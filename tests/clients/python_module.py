@@ -189,6 +189,11 @@ assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)
 # Rows out, by Arrow's capsules and by the methods.
 result = db.sql("SELECT * FROM flights ORDER BY tailnum")
 assert result.columns == ["carrier", "tailnum", "delay"] and "(3 rows)" in repr(result)
+assert repr(db.sql("CREATE SCHEMA IF NOT EXISTS sales")) == "done"
+# Dates that DuckDB has beyond all days.
+db.register("endless", duckdb.sql("SELECT DATE 'infinity' AS d, TIMESTAMP '-infinity' AS t"))
+assert db.sql("SELECT d, t FROM endless").fetchall() == [("infinity", "-infinity")]
+assert "| infinity | -infinity |" in repr(db.sql("SELECT d, t FROM endless"))
 null_and_empty = repr(db.sql("SELECT NULL AS none, '' AS t"))
 assert "| NULL |   |" in null_and_empty, null_and_empty
 assert pyarrow.table(result).num_rows == 3 and len(result.to_pandas()) == 3

@@ -11,6 +11,7 @@ use arrow::array::{
     Array, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray, MapArray,
     OffsetSizeTrait, PrimitiveArray, RecordBatch, timezone::Tz,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowNativeType, ArrowTimestampType, DataType, Date32Type, Date64Type, FieldRef, Float16Type, Float32Type,
     Float64Type, Int64Type, SchemaRef, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
@@ -293,12 +294,23 @@ impl Encoder for TextEncoder<'_> {
 
 /// Returns what is written of a date or a time that no calendar has: its number in the column's unit, of which `last`
 /// is the last. DuckDB keeps the infinite ones as the ends of the range.
-pub(crate) fn beyond_calendar(ticks: i64, last: i64) -> String {
+fn beyond_calendar(ticks: i64, last: i64) -> String {
     match ticks {
         ticks if ticks == last => "infinity".to_owned(),
         ticks if ticks == -last => "-infinity".to_owned(),
         ticks => ticks.to_string(),
     }
+}
+
+/// Returns what is written of a value of a date or a timestamp that no calendar has; `None` of other types.
+pub fn time_beyond_calendar(column: &dyn Array, row: usize) -> Option<String> {
+    let last = match column.data_type() {
+        DataType::Date32 => i64::from(i32::MAX),
+        DataType::Timestamp(_, _) => i64::MAX,
+        _ => return None,
+    };
+    let ticks = cast(&column.slice(row, 1), &DataType::Int64).ok()?;
+    Some(beyond_calendar(ticks.as_primitive::<Int64Type>().value(0), last))
 }
 
 /// Writes maps whose keys are no text: JSON's keys are, so each is its display form.

@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, Schema};
 use futures::StreamExt;
@@ -22,7 +20,7 @@ use super::terminal::{Terminal, TextTone};
 use crate::cli::client::StreamedRows;
 use crate::cli::error::CliError;
 use crate::error::ErrorCode;
-use crate::formats::{ResultFormat, ResultWriter, beyond_calendar};
+use crate::formats::{ResultFormat, ResultWriter, time_beyond_calendar};
 
 /// Rows that a table shows: on a terminal, and elsewhere.
 const TERMINAL_ROWS: usize = 40;
@@ -365,17 +363,6 @@ fn cells(column: &dyn Array) -> Result<Vec<Option<String>>, CliError> {
         Err(_) => time_beyond_calendar(column, row).unwrap_or_else(|| formatter.value(row).to_string()),
     };
     Ok((0..column.len()).map(|row| (!column.is_null(row)).then(|| text(row))).collect())
-}
-
-/// Returns a date or a time that the calendar does not have, as JSON has it.
-fn time_beyond_calendar(column: &dyn Array, row: usize) -> Option<String> {
-    let last = match column.data_type() {
-        DataType::Date32 => i64::from(i32::MAX),
-        DataType::Timestamp(_, _) => i64::MAX,
-        _ => return None,
-    };
-    let ticks = cast(&column.slice(row, 1), &DataType::Int64).ok()?;
-    Some(beyond_calendar(ticks.as_primitive::<Int64Type>().value(0), last))
 }
 
 /// Whether the result is that of EXPLAIN.
