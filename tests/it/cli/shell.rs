@@ -314,6 +314,14 @@ fn a_box_fits_the_terminal() {
     assert_eq!(refused.code, 2);
 }
 
+#[test]
+fn a_path_below_the_home_folder_is_completed_and_read() {
+    let work = WorkFolder::new();
+    std::fs::write(work.path("morning.sql"), "select 'from ' || 'home' as s;").unwrap();
+    let steps = [("querent> ", ".read ~/morn\t\r"), ("from home", ""), ("querent> ", ".quit\r")];
+    assert_eq!(work.at_terminal(80, &["flights.csv"], &steps).code, 0);
+}
+
 /// A window is made larger to see more.
 #[test]
 fn a_box_fits_a_terminal_that_has_changed() {

@@ -113,13 +113,22 @@ pub(super) fn parse_command(line: &str) -> Result<ShellCommand, CliError> {
             Some("off") => Some(false),
             Some(_) => return Err(usage()),
         }),
-        "\\o" | ".output" => ShellCommand::Output(argument.filter(|file| file != "stdout").map(PathBuf::from)),
-        "\\i" | ".read" => ShellCommand::Read(PathBuf::from(required()?)),
+        "\\o" | ".output" => ShellCommand::Output(argument.filter(|file| file != "stdout").map(|file| path_of(&file))),
+        "\\i" | ".read" => ShellCommand::Read(path_of(&required()?)),
         ".chart" => ShellCommand::Chart,
         ".new" => ShellCommand::NewConversation,
         "\\q" | ".quit" | ".exit" => ShellCommand::Quit,
         _ => ShellCommand::Help,
     })
+}
+
+/// A path that was typed; below `~/` it is in the user's folder.
+pub(super) fn path_of(typed: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match (typed.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => PathBuf::from(home).join(below),
+        _ => PathBuf::from(typed),
+    }
 }
 
 /// What `.help` prints.

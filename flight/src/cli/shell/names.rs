@@ -2,7 +2,7 @@
 
 use querent_engine::{CompletionLanguage, KnownNames};
 
-use super::commands::COMMANDS;
+use super::commands::{COMMANDS, path_of};
 
 /// Suggestions at most.
 const MOST: usize = 200;
@@ -49,7 +49,8 @@ fn paths(path: &str) -> Vec<String> {
     let plain = path.trim_start_matches(['"', '\'']);
     let (folder, start) = plain.split_at(plain.rfind('/').map_or(0, |end| end + 1));
     // A folder that cannot be read offers nothing.
-    let entries = std::fs::read_dir(if folder.is_empty() { "." } else { folder }).into_iter().flatten().flatten();
+    let folder_path = path_of(if folder.is_empty() { "." } else { folder });
+    let entries = std::fs::read_dir(folder_path).into_iter().flatten().flatten();
     let mut found: Vec<String> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
