@@ -2,10 +2,10 @@
 
 use arrow::array::{Array, AsArray, cast::as_map_array};
 use arrow::datatypes::{
-    DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::IntoPyObjectExt;
@@ -55,20 +55,28 @@ pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize)
             day(py, column, row, date.map(|date| date.to_string()))
         }
         DataType::Timestamp(unit, zone) => {
-            let microseconds = match unit {
-                TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000),
-                TimeUnit::Millisecond => {
-                    column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1_000)
-                }
-                TimeUnit::Microsecond => Some(column.as_primitive::<TimestampMicrosecondType>().value(row)),
-                TimeUnit::Nanosecond => {
-                    Some(column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000))
-                }
+            let ticks = match unit {
+                TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value(row),
+                TimeUnit::Millisecond => column.as_primitive::<TimestampMillisecondType>().value(row),
+                TimeUnit::Microsecond => column.as_primitive::<TimestampMicrosecondType>().value(row),
+                TimeUnit::Nanosecond => column.as_primitive::<TimestampNanosecondType>().value(row),
             };
-            match microseconds.map(|microseconds| instant(py, microseconds, zone.as_deref())) {
+            match microseconds_of(*unit, ticks).map(|microseconds| instant(py, microseconds, zone.as_deref())) {
                 Some(Ok(instant)) => Ok(instant),
                 // Years that Python does not have.
                 Some(Err(_)) | None => shown(py, column, row),
+            }
+        }
+        DataType::Duration(unit) => {
+            let ticks = match unit {
+                TimeUnit::Second => column.as_primitive::<DurationSecondType>().value(row),
+                TimeUnit::Millisecond => column.as_primitive::<DurationMillisecondType>().value(row),
+                TimeUnit::Microsecond => column.as_primitive::<DurationMicrosecondType>().value(row),
+                TimeUnit::Nanosecond => column.as_primitive::<DurationNanosecondType>().value(row),
+            };
+            match microseconds_of(*unit, ticks) {
+                Some(microseconds) => span(py, microseconds),
+                None => shown(py, column, row),
             }
         }
         DataType::List(_) => list(py, column.as_list::<i32>().value(row).as_ref()),
@@ -279,12 +287,27 @@ fn decimal(py: Python<'_>, text: String) -> PyResult<Bound<'_, PyAny>> {
     py.import("decimal")?.getattr("Decimal")?.call1((text,))
 }
 
-/// Returns an instant as a datetime: of its zone, or without one.
-fn instant<'py>(py: Python<'py>, microseconds: i64, zone: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-    let datetime = py.import("datetime")?;
+/// Returns a number of ticks in microseconds, which is what Python's times have; `None` where there are too many.
+fn microseconds_of(unit: TimeUnit, ticks: i64) -> Option<i64> {
+    match unit {
+        TimeUnit::Second => ticks.checked_mul(1_000_000),
+        TimeUnit::Millisecond => ticks.checked_mul(1_000),
+        TimeUnit::Microsecond => Some(ticks),
+        TimeUnit::Nanosecond => Some(ticks.div_euclid(1_000)),
+    }
+}
+
+/// Returns a timedelta.
+fn span(py: Python<'_>, microseconds: i64) -> PyResult<Bound<'_, PyAny>> {
     let options = PyDict::new(py);
     options.set_item("microseconds", microseconds)?;
-    let since = datetime.getattr("timedelta")?.call((), Some(&options))?;
+    py.import("datetime")?.getattr("timedelta")?.call((), Some(&options))
+}
+
+/// Returns an instant as a datetime: of its zone, or without one.
+fn instant<'py>(py: Python<'py>, microseconds: i64, zone: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    let since = span(py, microseconds)?;
+    let datetime = py.import("datetime")?;
     let epoch = datetime.getattr("datetime")?.call1((1970, 1, 1))?;
     let Some(zone) = zone else { return epoch.call_method1("__add__", (since,)) };
     let utc = datetime.getattr("timezone")?.getattr("utc")?;

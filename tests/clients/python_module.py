@@ -182,6 +182,8 @@ assert db.sql("SELECT count(*) FROM flights").fetchall() == [(3,)]
 
 # KQL, search, and writing.
 assert db.kql("flights | summarize n = count() by carrier | top 1 by n").fetchall() == [("UA", 2)]
+spans = db.kql("print a = 90s, b = -1.5h, c = timespan(null)").fetchall()
+assert spans == [(datetime.timedelta(seconds=90), datetime.timedelta(hours=-1.5), None)], spans
 assert [hit["table"] for hit in db.search("flights")][:1] == ["flights"]
 db.sql("CREATE TABLE notes (id BIGINT, note VARCHAR)")
 assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)]
