@@ -95,6 +95,8 @@ pub(crate) fn python_value<'py>(py: Python<'py>, column: &dyn Array, row: usize)
             let entries = as_map_array(column).value(row);
             for entry in 0..entries.len() {
                 let key = python_value(py, entries.column(0).as_ref(), entry)?;
+                // Lists and structs are no keys of Python: their text is, as in JSON.
+                let key = if key.hash().is_ok() { key } else { shown(py, entries.column(0).as_ref(), entry)? };
                 value.set_item(key, python_value(py, entries.column(1).as_ref(), entry)?)?;
             }
             Ok(value.into_any())

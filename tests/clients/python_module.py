@@ -192,6 +192,9 @@ assert db.sql("INSERT INTO notes VALUES (1, 'a'), (2, 'b')").fetchall() == [(2,)
 result = db.sql("SELECT * FROM flights ORDER BY tailnum")
 assert result.columns == ["carrier", "tailnum", "delay"] and "(3 rows)" in repr(result)
 assert repr(db.sql("CREATE SCHEMA IF NOT EXISTS sales")) == "done"
+lists = pyarrow.map_(pyarrow.list_(pyarrow.int64()), pyarrow.string())
+db.register("keyed", pyarrow.table({"m": pyarrow.array([[([1, 2], "a")]], lists)}))
+assert db.sql("SELECT m FROM keyed").fetchall() == [({"[1, 2]": "a"},)]
 # Dates that DuckDB has beyond all days.
 db.register("endless", duckdb.sql("SELECT DATE 'infinity' AS d, TIMESTAMP '-infinity' AS t"))
 assert db.sql("SELECT d, t FROM endless").fetchall() == [("infinity", "-infinity")]
