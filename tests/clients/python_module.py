@@ -279,6 +279,7 @@ assert db.register("nothing", nothing) == 2
 assert db.sql("SELECT * FROM nothing").fetchall() == [(None, [], {"a": None, "b": 1}), (None, [], None)]
 absent = pyarrow.array([{"a": 1, "t": "x"}, None, {"a": 3, "t": "z"}])
 assert db.register("absent", absent) == 3
+assert (None, "absent", "LOCAL TEMPORARY") in db.sql("SHOW TABLES LIKE 'abs%'").fetchall()
 assert db.sql("SELECT * FROM absent").fetchall() == [(1, "x"), (None, None), (3, "z")]
 assert db.register("absent", absent.slice(1)) == 2
 assert db.sql("SELECT * FROM absent").fetchall() == [(None, None), (3, "z")]

@@ -25,17 +25,19 @@ use crate::type_names::sql_name;
 /// The most keys of a table that are shown.
 const MAX_KEYS: usize = 10_000;
 
-/// Returns the query for `SHOW TABLES [FROM database] [LIKE pattern]`: by default of the session's database.
+/// Returns the query for `SHOW TABLES [FROM database] [LIKE pattern]`: by default of the session's database, and the
+/// session's `own` tables, which are in none.
 pub(super) async fn tables(
     catalog: &Arc<Catalog>,
     who: &Principal,
     session_database: &str,
+    own: &[String],
     options: ShowStatementOptions,
 ) -> Result<String> {
     let parent = options.show_in.as_ref().and_then(|show_in| show_in.parent_name.clone());
-    let asked = match parent {
-        None => session_database.to_owned(),
-        Some(name) => last_part(&name)?,
+    let (asked, own) = match parent {
+        None => (session_database.to_owned(), own),
+        Some(name) => (last_part(&name)?, &[][..]),
     };
     if is_system_database(&asked) {
         // `information_schema.tables` lists what the catalog has, which these are not.
@@ -55,10 +57,20 @@ pub(super) async fn tables(
         return Err(catalog.tables().not_found(who, &TableName::new(asked, "")).await.into());
     };
     let condition = condition(options, "table_name")?;
-    Ok(format!(
-        "SELECT table_schema, table_name, table_type FROM information_schema.tables \
-         WHERE table_schema = {}{condition} ORDER BY table_name",
+    let stored = format!(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = {}",
         quoted(&database)
+    );
+    if own.is_empty() {
+        return Ok(format!("{stored}{condition} ORDER BY table_name"));
+    }
+    let own: Vec<String> =
+        own.iter().map(|name| format!("(CAST(NULL AS VARCHAR), {}, 'LOCAL TEMPORARY')", quoted(name))).collect();
+    Ok(format!(
+        "SELECT table_schema, table_name, table_type \
+         FROM ({stored} UNION ALL SELECT * FROM (VALUES {}) AS o(table_schema, table_name, table_type)) AS l \
+         WHERE true{condition} ORDER BY table_name",
+        own.join(", ")
     ))
 }
 

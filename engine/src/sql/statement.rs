@@ -130,7 +130,9 @@ impl StatementPlanner<'_> {
             }
             ast::Statement::CreateView(view) => self.create_view(view).await,
             ast::Statement::ShowTables { show_options, .. } => {
-                self.query(&show::tables(self.catalog, self.who, self.database, show_options).await?).await
+                let own = self.temporary.map(|tables| tables.list()).unwrap_or_default();
+                let own: Vec<String> = own.into_iter().map(|(name, _)| name).collect();
+                self.query(&show::tables(self.catalog, self.who, self.database, &own, show_options).await?).await
             }
             ast::Statement::ShowDatabases { show_options, .. } | ast::Statement::ShowSchemas { show_options, .. } => {
                 self.query(&show::databases(show_options)?).await

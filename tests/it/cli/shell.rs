@@ -158,10 +158,11 @@ fn what_a_statement_sets_holds_for_the_shell() {
     let work = WorkFolder::new();
     assert_eq!(work.pipe(&["--output", "csv"], &session).succeeded(), expected);
     let kept = "create temp table own as select 5 as five; select five from own; kql own | project six = five + 1; select * from 'flights.csv' limit 0; \
-                copy (select 1 as one) to 'one.csv'; select one from 'one.csv';";
+                copy (select 1 as one) to 'one.csv'; select one from 'one.csv'; \\dt\n";
     assert_eq!(
         work.pipe(&["--output", "csv"], kept).succeeded(),
-        "count\n1\nfive\n5\nsix\n6\ncarrier,delay\ncount\n1\none\n1\n"
+        "count\n1\nfive\n5\nsix\n6\ncarrier,delay\ncount\n1\none\n1\n\
+         database,name,kind\n,own,LOCAL TEMPORARY\n"
     );
 
     let server = ServerProcess::start(&[]);

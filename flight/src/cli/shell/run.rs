@@ -200,9 +200,11 @@ async fn command(backend: &ShellBackend, state: &mut ShellState, command: ShellC
     let database = state.database.clone();
     let database = database.as_deref();
     match command {
-        ShellCommand::Describe(None) => print_sql(backend, state, &schema::relations(database, None)).await?,
-        ShellCommand::Tables => print_sql(backend, state, &schema::relations(database, Some("BASE TABLE"))).await?,
-        ShellCommand::Views => print_sql(backend, state, &schema::relations(database, Some("VIEW"))).await?,
+        ShellCommand::Describe(None) => {
+            print_sql(backend, state, &schema::relations(backend, database).await?).await?;
+        }
+        ShellCommand::Tables => print_sql(backend, state, &schema::tables(backend, database).await?).await?,
+        ShellCommand::Views => print_sql(backend, state, &schema::views(database)).await?,
         ShellCommand::Describe(Some(table)) => print_sql(backend, state, &schema::describe(&table)).await?,
         ShellCommand::Databases => print_sql(backend, state, "SHOW DATABASES").await?,
         ShellCommand::Functions(part) => {

@@ -19,15 +19,48 @@ use crate::cli::error::CliError;
 const MAX_COLUMNS: usize = 50_000;
 /// Tables whose statements `.schema` prints at most.
 const MAX_TABLES: usize = 1_000;
+/// What SHOW TABLES says of the session's own tables.
+const TEMPORARY: &str = "LOCAL TEMPORARY";
 
-/// The statement that lists tables and views of a database.
-pub(super) fn relations(database: Option<&str>, kind: Option<&str>) -> String {
+/// Returns the statement that lists tables and views of a database, and the session's own tables.
+pub(super) async fn relations(backend: &ShellBackend, database: Option<&str>) -> Result<String, CliError> {
+    with_temporary(backend, database, stored_relations(database, None)).await
+}
+
+/// Returns the statement that lists tables of a database, and the session's own.
+pub(super) async fn tables(backend: &ShellBackend, database: Option<&str>) -> Result<String, CliError> {
+    with_temporary(backend, database, stored_relations(database, Some("BASE TABLE"))).await
+}
+
+/// The statement that lists views of a database.
+pub(super) fn views(database: Option<&str>) -> String {
+    format!("{} ORDER BY name", stored_relations(database, Some("VIEW")))
+}
+
+fn stored_relations(database: Option<&str>, kind: Option<&str>) -> String {
     let kind = kind.map(|kind| format!(" AND table_type = '{kind}'")).unwrap_or_default();
     format!(
         "SELECT table_schema AS database, table_name AS name, table_type AS kind FROM information_schema.tables \
-         WHERE table_schema = {}{kind} ORDER BY name",
+         WHERE table_schema = {}{kind}",
         text(database.unwrap_or(DEFAULT_DATABASE))
     )
+}
+
+async fn with_temporary(backend: &ShellBackend, database: Option<&str>, stored: String) -> Result<String, CliError> {
+    let own = temporary_tables(backend, database).await?;
+    if own.is_empty() {
+        return Ok(format!("{stored} ORDER BY name"));
+    }
+    let own = own.iter().map(|name| format!("(CAST(NULL AS VARCHAR), {}, '{TEMPORARY}')", text(name)));
+    let own = own.collect::<Vec<_>>().join(", ");
+    Ok(format!("SELECT * FROM ({stored} UNION ALL SELECT * FROM (VALUES {own}) AS o(a, b, c)) AS l ORDER BY name"))
+}
+
+/// The names of the session's own tables.
+async fn temporary_tables(backend: &ShellBackend, database: Option<&str>) -> Result<Vec<String>, CliError> {
+    let rows = texts(backend, "SHOW TABLES", database).await?.into_iter();
+    let own = rows.filter(|row| row.get(2).is_some_and(|kind| kind == TEMPORARY));
+    Ok(own.filter_map(|row| row.into_iter().nth(1)).collect())
 }
 
 /// The statement that lists the columns of a table.
@@ -55,7 +88,8 @@ pub(super) async fn statements(
             vec![(owner.to_owned(), bare.to_owned(), identifier(table))]
         }
         None => {
-            let sql = format!("SELECT name FROM ({}) LIMIT {MAX_TABLES}", relations(database, None));
+            let sql =
+                format!("SELECT name FROM ({}) ORDER BY name LIMIT {MAX_TABLES}", stored_relations(database, None));
             let names = texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next());
             names.map(|name| (own.to_owned(), name.clone(), quoted_name(&name))).collect()
         }
@@ -94,6 +128,9 @@ pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Res
         if let [table, column] = &row[..] {
             tables.entry(table.clone()).or_default().push((column.clone(), None));
         }
+    }
+    for own in temporary_tables(backend, database).await? {
+        tables.entry(own).or_default();
     }
     let sql = format!("SELECT schema_name FROM information_schema.schemata LIMIT {MAX_TABLES}");
     let databases = texts(backend, &sql, database).await?.into_iter().flatten().collect();
