@@ -231,6 +231,7 @@ def chat():
         choice = stream.get_final_completion().choices[0]
     assert choice.finish_reason == "tool_calls"
     call = choice.message.tool_calls[0]
+    assert len(call.id) <= 40, call.id  # the most that OpenAI takes, where a client may send the conversation on
     asked += [choice.message.model_dump(exclude_none=True), {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
     answer = client.chat.completions.create(model="querent", messages=asked, tools=[tool])
     assert answer.choices[0].message.content == "It is sunny."

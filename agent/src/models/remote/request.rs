@@ -20,7 +20,8 @@ use crate::models::{ChatMessage, ChatRequest, ChatRole, ModelToolCall, Sampling,
 const LEAST_THINKING_OUTPUT: u32 = 2_048;
 /// genai's medium budget, with room for the answer.
 const MEDIUM_THINKING_OUTPUT: u32 = 9_000;
-/// OpenAI's longest id of a call; ours are longer, and come back from clients that keep the conversation.
+/// OpenAI's longest id of a call. Clients that keep the conversation have longer ones from other servers, and from earlier
+/// versions of this one.
 const LONGEST_CALL_ID: usize = 40;
 /// OpenAI's and Anthropic's longest name of a tool.
 const LONGEST_TOOL_NAME: usize = 64;
@@ -340,7 +341,7 @@ mod tests {
         }
     }
 
-    /// Ours have 41 characters, of which OpenAI takes 40; the others are of clients.
+    /// Once ours had 41 characters, of which OpenAI takes 40; the others are of clients.
     #[test]
     fn ids_and_names_are_such_as_providers_take() {
         let ours = "call_01a2273b3c277509a709a31fa91add460002";

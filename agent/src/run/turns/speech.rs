@@ -18,9 +18,10 @@ impl ItemIds {
         Self { run: run_id.simple().to_string(), next: 0 }
     }
 
-    /// Returns the next id, such as `msg_<run><number>`.
+    /// Returns the next id, such as `msg_<run><number>`. That of a call has 40 characters, the most that OpenAI takes: clients
+    /// send their conversation on to other servers.
     pub(super) fn next(&mut self, prefix: &str) -> String {
-        let id = format!("{prefix}_{}{:04x}", self.run, self.next);
+        let id = format!("{prefix}_{}{:03x}", self.run, self.next);
         self.next += 1;
         id
     }
@@ -112,5 +113,18 @@ impl Speech {
         if let Some(OpenItem { item_id, text }) = self.thinking.take() {
             emit(EventKind::ThinkingDone { item_id: item_id.to_string(), text });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_call_is_no_longer_than_openai_takes() {
+        let mut ids = ItemIds::of_run(Uuid::now_v7());
+        let first: Vec<String> = (0..3).map(|_| ids.next("call")).collect();
+        assert!(first.iter().all(|id| id.len() == 40), "{first:?}");
+        assert!(first[0] < first[1] && first[1] < first[2], "{first:?}");
     }
 }
