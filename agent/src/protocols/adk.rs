@@ -11,7 +11,7 @@ use super::fields::{FieldValues, WrongField, check_known_members, check_members,
 use super::json::parse_json;
 use super::ksadk::asks_for_thinking;
 use super::message_fields::MemberField;
-use super::responses::{BadRequest, InputItem, parse_content, tools_of};
+use super::responses::{BadRequest, InputItem, check_item_count, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
@@ -269,6 +269,7 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
             check_value("newMessage.role", ROLES, "leave it out", role).map_err(unknown)?;
         }
     }
+    check_item_count("newMessage.parts", parts.len()).map_err(|error| error.with_status(422))?;
     let mut items = Vec::new();
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {

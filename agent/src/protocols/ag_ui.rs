@@ -9,7 +9,8 @@ use super::fields::{FieldValues, check_known_members, check_members, check_value
 use super::json::parse_json;
 use super::kind_of;
 use super::responses::{
-    BadRequest, InputContent, InputItem, check_arguments_schema, check_distinct, check_tool_name, parse_content,
+    BadRequest, InputContent, InputItem, check_arguments_schema, check_distinct, check_item_count, check_tool_count,
+    check_tool_name, parse_content,
 };
 use crate::models::{ChatRole, ToolSpec};
 use crate::request::{Protocol, RunRequest};
@@ -111,9 +112,13 @@ pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, BadRequest> {
         }
     }
     let mut items = Vec::new();
+    for name in ["messages", "resume"] {
+        check_item_count(name, list(fields, name).len())?;
+    }
     for (index, message) in list(fields, "messages").iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
     }
+    check_item_count("messages", items.len())?;
     for (index, entry) in list(fields, "resume").iter().enumerate() {
         items.push(decision(entry, &format!("resume[{index}]"))?);
     }
@@ -322,6 +327,7 @@ fn instructions(fields: &Map<String, Value>) -> Result<Option<String>, BadReques
 }
 
 fn tools(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
+    check_tool_count("tools", list(fields, "tools").len())?;
     let tools = list(fields, "tools").iter().enumerate().map(|(index, entry)| {
         let at = format!("tools[{index}]");
         members(entry, &at, TOOL)?;

@@ -124,6 +124,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
     }
+    check_item_count("messages", items.len())?;
     ksadk::attach(fields, &mut items)?;
     let max_output_tokens = match (positive(fields, "max_completion_tokens")?, positive(fields, "max_tokens")?) {
         (Some(tokens), Some(older)) if tokens != older => {

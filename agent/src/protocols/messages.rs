@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::responses::{
     BadRequest, InputContent, InputItem, answer_schema, check_arguments_schema, check_distinct, check_item_count,
-    check_tool_name, flag, parse_content, positive, text,
+    check_tool_count, check_tool_name, flag, parse_content, positive, text,
 };
 use crate::models::{ChatRole, Sampling, ToolChoice, ToolSpec};
 use crate::protocols::fields::{FieldValues, check_members, check_names};
@@ -112,6 +112,7 @@ pub fn parse_request(body: &[u8], is_count: bool) -> Result<MessagesRequest, Bad
         read_message(message, &at, &mut items)?;
         check_message(message, &at, ANTHROPIC_MESSAGE, &ANTHROPIC_PARTS)?;
     }
+    check_item_count("messages", items.len())?;
     let max_tokens = positive(fields, "max_tokens")?;
     if max_tokens.is_none() && !is_count {
         return Err(missing("max_tokens"));
@@ -364,6 +365,7 @@ fn tools_of(fields: &Map<String, Value>) -> Result<Vec<ToolSpec>, BadRequest> {
             return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
         }
     };
+    check_tool_count("tools", entries.len())?;
     let nothing = Map::new();
     let tools = entries.iter().enumerate().map(|(index, entry)| {
         if let Some(kind) = entry["type"].as_str().filter(|kind| *kind != "custom") {

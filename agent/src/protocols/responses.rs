@@ -29,7 +29,9 @@ pub(crate) use request::{MAX_ID_BYTES, answer_schema, flag, positive, text};
 pub use request::{
     ResponsesRequest, check_messages, metadata_of, parse_count, parse_event, parse_request, parse_value,
 };
-pub(crate) use tools::{allowed_tools, check_arguments_schema, check_distinct, check_tool_name, tool_choice, tools_of};
+pub(crate) use tools::{
+    allowed_tools, check_arguments_schema, check_distinct, check_tool_count, check_tool_name, tool_choice, tools_of,
+};
 
 use super::fields::WrongField;
 

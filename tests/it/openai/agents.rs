@@ -152,6 +152,8 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
             with("messages", json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": "x", "error": 7 }])),
             "messages[0].error",
         ),
+        (with("messages", json!(vec![json!({ "id": "m", "role": "user", "content": "x" }); 10_001])), "messages"),
+        (with("tools", json!(vec![json!({ "name": "f", "description": "x" }); 1_001])), "tools"),
         (with("threadId", json!("")), "threadId"),
         (with("runId", json!("")), "runId"),
         (with("forwardedProps", json!(7)), "forwardedProps"),

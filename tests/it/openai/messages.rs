@@ -62,10 +62,13 @@ async fn messages_are_refused_in_anthropics_words() {
     let call = json!({ "type": "tool_use", "id": "c", "name": "f", "input": 7 });
     let zzz = json!({ "type": "text", "text": "x", "zzz": 1 });
     let (text, cited) = (json!({ "type": "text", "data": "x" }), json!({ "enabled": true }));
+    let calls = vec![json!({ "type": "tool_use", "id": "c", "name": "f" }); 10_001];
     for (body, said) in [
         (json!({}), "messages"),
         (json!({ "messages": [{ "role": "user", "content": "x" }], "model": "m" }), "max_tokens"),
         (with("messages", json!([])), "messages"),
+        (with("messages", json!([{ "role": "assistant", "content": calls }])), "at most 10000"),
+        (with("tools", json!(vec![json!({ "name": "f" }); 1_001])), "at most 1000"),
         (with("messages", json!([{ "role": "nobody", "content": "x" }])), "role"),
         (with("messages", json!([{ "role": "user", "content": [{ "type": "hologram" }] }])), "hologram"),
         (with("max_tokens", json!(0)), "max_tokens"),

@@ -18,6 +18,7 @@ async fn responses_are_refused_in_openais_words() {
     let message = |content: Value| json!({"input": [{"role": "user", "content": content}]});
     let messages = vec![json!({"role": "user", "content": "x"}); 10_001];
     let tools: Vec<Value> = (0..1_001).map(|n| json!({"type": "function", "name": format!("f{n}")})).collect();
+    let allowed = json!({"type": "allowed_tools", "tools": tools});
     let pairs: serde_json::Map<String, Value> = (0..17).map(|n| (format!("k{n}"), json!("v"))).collect();
     refused(&server, "/v1/responses", [
         (json!({}), 400, "missing_required_parameter", "input"),
@@ -25,6 +26,8 @@ async fn responses_are_refused_in_openais_words() {
         (json!({"input": 7}), 400, "invalid_request", "input"),
         (json!({"input": messages}), 400, "invalid_request", "input"),
         (json!({"input": "x", "tools": tools}), 400, "invalid_request", "tools"),
+        (json!({"input": "x", "tools": vec![json!({"type": "mcp"}); 1_001]}), 400, "invalid_request", "tools"),
+        (json!({"input": "x", "tool_choice": allowed}), 400, "invalid_request", "tool_choice"),
         (json!({"input": []}), 400, "invalid_request", "input"),
         (json!({"input": [7]}), 400, "invalid_request", "input[0]"),
         (json!({"input": [{}]}), 400, "invalid_request", "input[0].type"),
@@ -132,10 +135,12 @@ async fn chat_completions_are_refused_in_openais_words() {
     let server = serve().await;
     let said = |message: Value| json!({"messages": [message]});
     let with = |name: &str, value: Value| json!({"messages": [{"role": "user", "content": "x"}], name: value});
+    let calls: Vec<Value> = (0..10_001).map(|n| json!({"id": format!("c{n}"), "function": {"name": "f"}})).collect();
     refused(
         &server,
         "/v1/chat/completions",
         [
+            (said(json!({"role": "assistant", "tool_calls": calls})), 400, "invalid_request", "messages"),
             (json!({}), 400, "missing_required_parameter", "messages"),
             (json!({"messages": []}), 400, "invalid_request", "messages"),
             (json!({"messages": "x"}), 400, "invalid_request", "messages"),

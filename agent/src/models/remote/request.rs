@@ -3,7 +3,7 @@
 //! Providers refuse a conversation in which a call has no result or a result has no call; after a cut ours may have
 //! either, so the gaps are filled here. They also refuse ids and names that another one, or we, have given.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use genai::chat::{
@@ -179,13 +179,14 @@ impl ProviderChat<'_> {
         let mut parts = Vec::new();
         let mut calls = Vec::new();
         let turn = self.messages.len();
+        let mut sent_ids = HashSet::with_capacity(tool_calls.len());
         for (index, ModelToolCall { id, name, arguments }) in tool_calls.into_iter().enumerate() {
             let Thoughts { leading, signatures } =
                 id.as_deref().and_then(|id| self.memory.thoughts_of_call(id)).unwrap_or_default();
             parts.extend(leading);
-            let is_free = |sent_id: &String| self.pending.iter().all(|open| open.sent_id != *sent_id);
-            let sent_id = id.as_deref().map(sendable_id).filter(is_free);
+            let sent_id = id.as_deref().map(sendable_id).filter(|sent_id| !sent_ids.contains(sent_id));
             let sent_id = sent_id.unwrap_or_else(|| format!("call_{turn}_{index}"));
+            sent_ids.insert(sent_id.clone());
             let sent_name = sendable_name(&name);
             calls.push(ContentPart::ToolCall(ToolCall {
                 call_id: sent_id.clone(),

@@ -8,7 +8,9 @@ use super::history::{HistoryCall, parse_history};
 use crate::models::{ChatImage, ChatMessage, ToolSpec};
 use crate::protocols::fields::unknown_field;
 use crate::protocols::json::parse_json;
-use crate::protocols::responses::{answer_schema, check_arguments_schema, check_tool_name};
+use crate::protocols::responses::{
+    answer_schema, check_arguments_schema, check_item_count, check_tool_count, check_tool_name,
+};
 use crate::request::AnswerSchema;
 
 /// The fields of a request. Those of the second half say whose it is and where it comes from, which has no effect.
@@ -216,7 +218,7 @@ pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Resu
             String::new()
         }
     };
-    let conversation = list(fields, "conversation_history", &mut faults);
+    let conversation = list(fields, HISTORY, &mut faults);
     check_conversation(conversation, &mut faults);
     let model = text(fields, "model", &mut faults).filter(|model| !model.is_empty());
     let stream = flag(fields, "stream", &mut faults);
@@ -323,7 +325,13 @@ fn as_flag(value: &Value) -> Option<bool> {
 fn list<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHolmesRequest>) -> &'a [Value] {
     match given(fields, name) {
         None => &[],
-        Some(Value::Array(entries)) => entries,
+        Some(Value::Array(entries)) => match check_item_count(name, entries.len()) {
+            Ok(()) => entries.as_slice(),
+            Err(fault) => {
+                faults.push(BadHolmesRequest::field("too_long", &[json!(name)], fault.message, &json!(entries.len())));
+                &[]
+            }
+        },
         Some(other) => {
             faults.push(BadHolmesRequest::wrong_type(&[json!(name)], "list", other));
             &[]
@@ -343,11 +351,18 @@ fn object<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHo
     }
 }
 
+/// The field of what was said before.
+const HISTORY: &str = "conversation_history";
 /// Who speaks in a history.
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
 
 fn check_conversation(conversation: &[Value], faults: &mut Vec<BadHolmesRequest>) {
-    let at = json!("conversation_history");
+    let at = json!(HISTORY);
+    let calls = conversation.iter().map(|message| message["tool_calls"].as_array().map_or(0, Vec::len));
+    let count = conversation.len() + calls.sum::<usize>();
+    if let Err(fault) = check_item_count(HISTORY, count) {
+        return faults.push(BadHolmesRequest::field("too_long", &[at], fault.message, &json!(count)));
+    }
     for (index, message) in conversation.iter().enumerate().filter(|(_, message)| !message.is_object()) {
         faults.push(BadHolmesRequest::wrong_type(&[at.clone(), json!(index)], "dict", message));
     }
@@ -434,7 +449,12 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
     const NAME: &str = "frontend_tools";
     const DONE: &str = "The action was performed successfully in the user's browser.";
     let mut tools = Vec::new();
-    for (index, entry) in list(fields, NAME, faults).iter().enumerate() {
+    let entries = list(fields, NAME, faults);
+    if let Err(fault) = check_tool_count(NAME, entries.len()) {
+        faults.push(BadHolmesRequest::field("too_long", &[json!(NAME)], fault.message, &json!(entries.len())));
+        return tools;
+    }
+    for (index, entry) in entries.iter().enumerate() {
         let at = |field: &str| [json!(NAME), json!(index), json!(field)];
         let parameters = match entry.get("parameters") {
             None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),

@@ -14,11 +14,11 @@ pub(super) fn check_outputs(items: &[InputItem]) -> Result<(), BadRequest> {
 
 /// Refuses the same of the calls of the client's `tools`, in a history that has the server's own calls too.
 pub(super) fn check_client_outputs(items: &[InputItem], tools: &[ToolSpec]) -> Result<(), BadRequest> {
-    let is_clients = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let clients: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let others: HashSet<&str> = items
         .iter()
         .filter_map(|item| match item {
-            InputItem::FunctionCall { call_id, name, .. } if !is_clients(name) => Some(call_id.as_str()),
+            InputItem::FunctionCall { call_id, name, .. } if !clients.contains(name.as_str()) => Some(call_id.as_str()),
             _ => None,
         })
         .collect();

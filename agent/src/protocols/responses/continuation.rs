@@ -4,8 +4,8 @@
 //! A decision is looked up by its own id, since clients resume in three ways: in a conversation, after a response, or
 //! with the whole history sent again.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -17,7 +17,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::call_outputs::{check_client_outputs, check_outputs};
-use super::decisions::{Decided, DecidedCall, decision_of};
+use super::decisions::{Decided, DecidedCall, decided_id};
 use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::{take_out, take_out_result};
 use super::{
@@ -244,12 +244,17 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        let is_call =
-            |item: &InputItem, id: &str| matches!(item, InputItem::FunctionCall { call_id, .. } if call_id == id);
+        let removed_calls: HashSet<&str> = removed
+            .iter()
+            .filter_map(|item| match item {
+                InputItem::FunctionCall { call_id, .. } => Some(call_id.as_str()),
+                _ => None,
+            })
+            .collect();
         for removed_item in &removed {
             if let InputItem::FunctionCallOutput { call_id, output } = removed_item {
                 // With its call it is gone already.
-                if !removed.iter().any(|item| is_call(item, call_id)) {
+                if !removed_calls.contains(call_id.as_str()) {
                     take_out_result(&mut request.history, call_id, output);
                 }
                 continue;
@@ -298,9 +303,9 @@ impl Continuation<'_> {
         let Some(last) = last.filter(|last| last.status == RunStatus::Paused) else { return Ok(Vec::new()) };
         let calls = self.catalog.pending_calls().of_run(self.who, last.run_id).await?;
         let is_waiting = |id: &str| calls.iter().any(|call| call.call_id == id && call.state == PendingState::Waiting);
-        let is_sent = |id: &str| sent.iter().filter_map(decision_of).any(|(decided, _)| decided == id);
+        let sent_ids: HashSet<&str> = sent.iter().filter_map(decided_id).collect();
         let mut added = self.changed_items(key, Some(last.started_at)).await?.added;
-        added.retain(|item| decision_of(item).is_some_and(|(id, _)| is_waiting(id) && !is_sent(id)));
+        added.retain(|item| decided_id(item).is_some_and(|id| is_waiting(id) && !sent_ids.contains(id)));
         Ok(added)
     }
 
@@ -333,7 +338,7 @@ impl Continuation<'_> {
 
     /// Replaces references to stored items by the items, and calls without their results by the stored ones.
     async fn resolve_references(&self, items: Vec<InputItem>) -> std::result::Result<Vec<InputItem>, ContinueError> {
-        let mut logs: HashMap<Uuid, Vec<Value>> = HashMap::new();
+        let mut logs: HashMap<Uuid, HashMap<String, Value>> = HashMap::new();
         let mut resolved = Vec::with_capacity(items.len());
         for item in items {
             let (id, is_partial) = match &item {
@@ -355,9 +360,11 @@ impl Continuation<'_> {
                         // Of a response that was deleted, its conversation still has the items.
                         let log = run.ok().filter(RunRecord::keeps_log).map(|run| events_of(&run)).transpose()?;
                         let log = log.unwrap_or_default();
-                        entry.insert(input_items(&log).into_iter().chain(output_items(&log)).collect());
+                        let of_run = input_items(&log).into_iter().chain(output_items(&log));
+                        let named = of_run.filter_map(|item| Some((item["id"].as_str()?.to_owned(), item)));
+                        entry.insert(named.collect());
                     }
-                    logs.get(&run_id).and_then(|items| items.iter().find(|item| item["id"] == id.as_str()).cloned())
+                    logs.get(&run_id).and_then(|items| items.get(&id).cloned())
                 }
                 None => {
                     let found = self.catalog.items().get(self.who, std::slice::from_ref(&id)).await?;

@@ -63,6 +63,7 @@ impl Continuation<'_> {
         };
         let mut decided: Vec<DecidedCall> = Vec::new();
         let called = called_ids(items);
+        let last_new = items.iter().rposition(is_new);
         for (at, item) in items.iter().enumerate() {
             let Some((id, decision)) = decision_of(item) else { continue };
             // The output of a call that is sent along is part of the history.
@@ -70,7 +71,7 @@ impl Continuation<'_> {
             if is_sent_along && conversation.is_none() {
                 continue;
             }
-            let is_followed = items.get(at + 1..).unwrap_or_default().iter().any(is_new);
+            let is_followed = last_new > Some(at);
             let call = match self.catalog.pending_calls().get(self.who, id).await {
                 Ok(call) if is_sent_along && (call.state != PendingState::Waiting || is_elsewhere(&call)) => continue,
                 // The client sends what was said elsewhere.
@@ -297,8 +298,18 @@ fn called_ids(items: &[InputItem]) -> HashSet<&str> {
     called.collect()
 }
 
+/// Returns the id of the call that an item decides.
+pub(super) fn decided_id(item: &InputItem) -> Option<&str> {
+    match item {
+        InputItem::ApprovalResponse { request_id: id, .. } | InputItem::FunctionCallOutput { call_id: id, .. } => {
+            Some(id)
+        }
+        _ => None,
+    }
+}
+
 /// Returns the id of the call that an item decides, and the decision.
-pub(super) fn decision_of(item: &InputItem) -> Option<(&str, CallDecision)> {
+fn decision_of(item: &InputItem) -> Option<(&str, CallDecision)> {
     match item {
         InputItem::ApprovalResponse { request_id, approve: true, reason } => {
             Some((request_id, CallDecision::Approved { reason: reason.clone() }))

@@ -129,10 +129,10 @@ impl InputItem {
 pub(crate) const PICTURES_OF_INSTRUCTIONS: &str =
     "instructions have no pictures; send them with a message of the role `user`";
 
-/// The most items, or messages, of one request: each is read on a thread that answers other requests too.
+/// The most items of one request, or messages with the calls in them: each is read on a thread that answers other requests too.
 const MAX_ITEMS: usize = 10_000;
 
-/// Refuses a list of more items, or messages, than one request may have.
+/// Refuses more items, or messages with the calls in them, than one request may have.
 pub(crate) fn check_item_count(param: &str, count: usize) -> Result<(), BadRequest> {
     if count > MAX_ITEMS {
         return Err(BadRequest::invalid(param, format!("`{param}` has {count} entries; at most {MAX_ITEMS} are read")));

@@ -71,6 +71,7 @@ pub(crate) fn tools_of(
             return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
         }
     };
+    check_tool_count("tools", entries.len())?;
     let mut tools = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("tools[{index}]");
@@ -133,6 +134,7 @@ fn check_allowed(allowed: &Value, at: &str) -> Result<(), BadRequest> {
             return Err(BadRequest::invalid(at, message));
         }
     };
+    check_tool_count(at, names.as_array().map_or(0, Vec::len))?;
     let unknown = names.as_array().into_iter().flatten().find(|name| name.as_str().and_then(known_tool).is_none());
     match unknown {
         None => Ok(()),
@@ -176,12 +178,19 @@ pub(crate) fn check_arguments_schema(name: &str, schema: &Value, at: &str) -> Re
     }
 }
 
-/// Refuses two tools of one name, and more than a request may have.
-pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
-    if tools.len() > MAX_TOOLS {
-        let message = format!("there are {} tools; at most {MAX_TOOLS} are read", tools.len());
-        return Err(BadRequest::invalid("tools", message));
+/// Refuses a list of more tools, or of their names, than one request may have.
+pub(crate) fn check_tool_count(at: &str, count: usize) -> Result<(), BadRequest> {
+    if count > MAX_TOOLS {
+        return Err(BadRequest::invalid(
+            at,
+            format!("there are {count} tools in `{at}`; at most {MAX_TOOLS} are read"),
+        ));
     }
+    Ok(())
+}
+
+/// Refuses two tools of one name.
+pub(crate) fn check_distinct(tools: &[ToolSpec]) -> Result<(), BadRequest> {
     let mut names = HashSet::with_capacity(tools.len());
     match tools.iter().find(|tool| !names.insert(tool.name.as_str())) {
         Some(twice) => Err(BadRequest::invalid("tools", format!("two tools are named `{}`", twice.name))),
@@ -236,9 +245,9 @@ pub(super) fn tool_servers(fields: &Map<String, Value>) -> Vec<(String, String)>
 pub(super) fn check_chosen_servers(fields: &Map<String, Value>) -> Result<(), BadRequest> {
     let choice = fields.get("tool_choice").unwrap_or(&Value::Null);
     let entries = fields.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let is_declared = |label: &str| {
-        label == SERVER_LABEL || entries.iter().any(|entry| entry["type"] == "mcp" && entry["server_label"] == label)
-    };
+    let of_servers = entries.iter().filter(|entry| entry["type"] == "mcp");
+    let declared: HashSet<&str> = of_servers.filter_map(|entry| entry["server_label"].as_str()).collect();
+    let is_declared = |label: &str| label == SERVER_LABEL || declared.contains(label);
     let chosen = std::iter::once(choice).chain(choice["tools"].as_array().into_iter().flatten());
     let mut labels = chosen.filter(|one| one["type"] == "mcp").filter_map(|one| one["server_label"].as_str());
     match labels.find(|label| !is_declared(label)) {
@@ -269,6 +278,7 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
                     "`tool_choice` of the type allowed_tools has no `tools`, the list of those that are allowed";
                 return Err(BadRequest::invalid("tool_choice", message));
             };
+            check_tool_count("tool_choice", entries.len())?;
             if let Some(entry) = entries.iter().find(|entry| name_of(entry).is_none() && entry["type"] != "mcp") {
                 let message = format!("`tool_choice` allows {entry}, which names no tool");
                 return Err(BadRequest::invalid("tool_choice", message));
