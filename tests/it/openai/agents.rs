@@ -146,6 +146,7 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("resume", json!([{ "interruptId": "i", "status": "maybe" }])), "resume[0].status"),
         (with("resume", json!([{ "interruptId": "i", "status": "resolved" }])), "resume[0].payload"),
         (with("resume", resolved(json!({ "approved": true, "args": { "table": "other" } }))), "resume[0].payload.args"),
+        (with("resume", resolved(json!({ "approved": true }))), "resume"),
         (with("resume", resolved(json!({ "approved": "yes" }))), "resume[0].payload.approved"),
         (with("resume", resolved(json!({ "approved": false, "reason": 7 }))), "resume[0].payload.reason"),
         (

@@ -117,7 +117,7 @@ impl Continuation<'_> {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
         };
-        let decided = self.decided_calls(&items, conversation.as_ref()).await?;
+        let decided = self.decided_calls(request.protocol, &items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
             Decided::Resume(resumed) => resumed,

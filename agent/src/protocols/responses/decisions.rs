@@ -17,7 +17,7 @@ use crate::conversation::events_of;
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
 use crate::models::ChatRole;
-use crate::request::{CallDecision, ResumedCall};
+use crate::request::{CallDecision, Protocol, ResumedCall};
 
 const NOT_KNOWN: &str = "This call was approved and executed before; its result is not known any more.";
 const NOT_SEEN: &str = "This call was approved before; whether it was executed is not known, and it is not done again.";
@@ -54,6 +54,7 @@ impl Continuation<'_> {
     /// which would be decided without the question that led to it.
     pub(super) async fn decided_calls(
         &self,
+        protocol: Protocol,
         items: &[InputItem],
         conversation: Option<&ConversationKey>,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
@@ -72,6 +73,7 @@ impl Continuation<'_> {
                 continue;
             }
             let is_followed = last_new > Some(at);
+            let param = field_of_decision(protocol, item);
             let call = match self.catalog.pending_calls().get(self.who, id).await {
                 Ok(call) if is_sent_along && (call.state != PendingState::Waiting || is_elsewhere(&call)) => continue,
                 // The client sends what was said elsewhere.
@@ -79,7 +81,7 @@ impl Continuation<'_> {
                 Ok(call) if is_elsewhere(&call) => {
                     let message =
                         format!("the call of `{id}` was made in another conversation; decide it there, or name none");
-                    return Err(BadRequest::new("unknown_call", "input", message).into());
+                    return Err(BadRequest::new("unknown_call", param, message).into());
                 }
                 Ok(call) => call,
                 Err(CatalogError::PendingCallNotFound { .. }) if is_sent_along => continue,
@@ -92,13 +94,13 @@ impl Continuation<'_> {
                     } else {
                         format!("no call waits for a decision on `{id}`")
                     };
-                    return Err(BadRequest::new("unknown_call", "input", message).into());
+                    return Err(BadRequest::new("unknown_call", param, message).into());
                 }
                 Err(error) => return Err(error.into()),
             };
             if call.state == PendingState::Waiting && decided.iter().any(|known| known.call.call_id == call.call_id) {
                 let message = format!("the call of `{id}` is decided twice; send one decision or output");
-                return Err(BadRequest::invalid("input", message).into());
+                return Err(BadRequest::invalid(param, message).into());
             }
             decided.push(DecidedCall { at, call, decision });
         }
@@ -286,6 +288,14 @@ impl Continuation<'_> {
             resumed.push(ResumedCall { call, decision, stored });
         }
         Ok(resumed)
+    }
+}
+
+/// Returns the field of a request that has an item: AG-UI's has decisions apart from its messages.
+fn field_of_decision(protocol: Protocol, item: &InputItem) -> &'static str {
+    match (protocol, item) {
+        (Protocol::AgUi, InputItem::ApprovalResponse { .. }) => "resume",
+        _ => "input",
     }
 }
 
