@@ -1,9 +1,12 @@
 //! Answers that must be JSON of a given schema: checks them, and takes them out of the fence that a model adds.
 
+mod check_steps;
+
 use jsonschema::{PatternOptions, Validator};
 use regex::RegexBuilder;
 use serde_json::Value;
 
+use self::check_steps::check_steps;
 use crate::error::{AgentError, Result};
 use crate::request::AnswerSchema;
 
@@ -13,6 +16,14 @@ const MAX_PROBLEMS: usize = 5;
 const PROBLEM_CHARS: usize = 300;
 /// Bytes of a compiled pattern: to compile more takes seconds.
 const PATTERN_BYTES: usize = 1 << 20;
+/// Members of a schema and of its parts: to compile many takes seconds.
+const MAX_MEMBERS: usize = 20_000;
+/// References of a schema to its parts: the time to compile them grows with their square.
+const MAX_REFERENCES: usize = 1_000;
+/// Steps of a check: tens of nanoseconds each.
+const MAX_STEPS: usize = 2_000_000;
+/// Steps of a check that says what is wrong: each may find a problem, which takes tens of microseconds.
+const MAX_TOLD_STEPS: usize = 100_000;
 /// How often a pattern may step back in a text.
 const PATTERN_STEPS: usize = 100_000;
 
@@ -25,6 +36,13 @@ pub(crate) struct StructuredAnswer {
 impl StructuredAnswer {
     /// Compiles the schema. Errors: `invalid_request` for anything but a JSON schema, or one that refers elsewhere.
     pub(crate) fn new(answer: &AnswerSchema) -> Result<Self> {
+        let (members, references) = parts_of(&answer.schema);
+        for (count, most, what) in [(members, MAX_MEMBERS, "members"), (references, MAX_REFERENCES, "references")] {
+            if count > most {
+                let message = format!("the schema `{}` has {count} {what}; at most {most} are read", answer.name);
+                return Err(AgentError::InvalidRequest { message });
+            }
+        }
         if let Some(pattern) = large_pattern(&answer.schema) {
             let shown: String = pattern.chars().take(PROBLEM_CHARS).collect();
             let message =
@@ -53,8 +71,18 @@ impl StructuredAnswer {
         }
     }
 
-    /// Returns what of a value does not fit the schema.
+    /// Returns what of a value does not fit the schema. A check that would take too long is not done: of a schema whose
+    /// parts refer to others, and they to others, all ways through them are tried.
     pub(crate) fn misfit(&self, value: &Value) -> Option<String> {
+        let Some(steps) = check_steps(&self.schema, value, MAX_STEPS) else {
+            return Some("it cannot be checked: its schema refers to its own parts in too many ways".to_owned());
+        };
+        if self.validator.is_valid(value) {
+            return None;
+        }
+        if steps > MAX_TOLD_STEPS {
+            return Some("it does not fit the schema".to_owned());
+        }
         let problems: Vec<String> = self
             .validator
             .iter_errors(value)
@@ -66,6 +94,25 @@ impl StructuredAnswer {
             .collect();
         (!problems.is_empty()).then(|| problems.join("; "))
     }
+}
+
+/// Returns how many members a schema and its parts have, and how many of them refer to another part.
+fn parts_of(schema: &Value) -> (usize, usize) {
+    let (mut members, mut references) = (0, 0);
+    let mut open = vec![schema];
+    while let Some(part) = open.pop() {
+        match part {
+            Value::Object(fields) => {
+                members += fields.len();
+                let is_reference = |name: &&String| matches!(name.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
+                references += fields.keys().filter(is_reference).count();
+                open.extend(fields.values());
+            }
+            Value::Array(entries) => open.extend(entries),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    (members, references)
 }
 
 /// Returns a pattern of a schema that would be larger than [`PATTERN_BYTES`]: the check of the schema itself compiles it without a
@@ -130,6 +177,30 @@ mod tests {
         assert!(refused(json!({"type": "string", "pattern": "^(?=a)[a-z]{2,40}$"})).is_none());
         // A property may have the name.
         assert!(refused(json!({"properties": {"pattern": {"type": "string"}}})).is_none());
+    }
+
+    /// A schema of `depth` parts, each of which refers twice to the next one.
+    fn doubled(depth: usize) -> AnswerSchema {
+        let reference = |part: usize| json!({"$ref": format!("#/$defs/p{part}")});
+        let part = |at: usize| (format!("p{at}"), json!({"anyOf": [reference(at + 1), reference(at + 1)]}));
+        let mut parts: serde_json::Map<String, Value> = (0..depth).map(part).collect();
+        parts.insert(format!("p{depth}"), json!({"type": "object"}));
+        AnswerSchema { name: "x".to_owned(), schema: json!({"$ref": "#/$defs/p0", "$defs": parts}) }
+    }
+
+    #[test]
+    fn checks_are_bounded() {
+        let answer = |depth: usize| StructuredAnswer::new(&doubled(depth)).unwrap();
+        assert!(answer(3).check("7").unwrap_err().contains("at ``"));
+        assert_eq!(answer(3).check("{}").unwrap(), "{}");
+        assert_eq!(answer(15).check("7").unwrap_err(), "it does not fit the schema");
+        assert!(answer(60).check("7").unwrap_err().contains("too many ways"));
+        let many = json!({"allOf": vec![json!({"$ref": "#"}); MAX_REFERENCES + 1]});
+        let members: serde_json::Map<String, Value> = (0..=MAX_MEMBERS).map(|n| (format!("m{n}"), json!({}))).collect();
+        for schema in [many, json!({"properties": members})] {
+            let refused = StructuredAnswer::new(&AnswerSchema { name: "x".to_owned(), schema }).err().unwrap();
+            assert!(refused.to_string().contains("at most"), "{refused}");
+        }
     }
 
     #[test]
