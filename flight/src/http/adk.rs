@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::models::AGENT;
 use crate::http::openai::run::{title_of_items, wait_for_start};
-use crate::http::request::{ApiCall, Params, QueryBytes};
+use crate::http::request::{ApiCall, Params, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -65,7 +65,7 @@ pub(super) async fn run_sse(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body)?;
+    let request = parse_off_runtime(body, parse_request).await??;
     let view = if request.streaming { AdkView::Streaming } else { AdkView::Whole };
     let events = start(&state, &principal, request).await?;
     Ok(event_stream(wait_for_start(events).await?, AdkRenderer::new(view)))
@@ -76,7 +76,7 @@ pub(super) async fn run(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body)?;
+    let request = parse_off_runtime(body, parse_request).await??;
     let mut events = wait_for_start(start(&state, &principal, request).await?).await?;
     let mut renderer = AdkRenderer::new(AdkView::Whole);
     let mut frames = Vec::new();

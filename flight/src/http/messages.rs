@@ -15,7 +15,7 @@ use super::openai::error::{OpenAiError, OpenAiErrorParts};
 use super::openai::models::ANTHROPIC_VERSION;
 use super::openai::run::{begin, tokens_of, wait_for_start};
 use crate::error::{ApiError, ErrorCode, RUN_SERVER};
-use crate::http::request::{ApiCall, QueryBytes, RequestId, header_text};
+use crate::http::request::{ApiCall, QueryBytes, RequestId, header_text, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -31,7 +31,7 @@ pub(super) async fn create(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body, false)?;
+    let request = parse_off_runtime(body, |body| parse_request(body, false)).await??;
     let (is_stream, omits_thinking) = (request.stream, request.omits_thinking);
     let (run, items) = request.into_run();
     let events = begin(&state, &principal, run, items, None, None).await?.1;
@@ -58,7 +58,7 @@ pub(super) async fn count_tokens(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let (run, items) = parse_request(&body, true)?.into_run();
+    let (run, items) = parse_off_runtime(body, |body| parse_request(body, true)).await??.into_run();
     let tokens = tokens_of(&state, &principal, run, items, None, None).await?;
     Ok(json_response(StatusCode::OK, &json!({ "input_tokens": tokens })))
 }

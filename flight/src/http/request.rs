@@ -48,6 +48,21 @@ impl FromRequest<AppState> for QueryBytes {
     }
 }
 
+/// Bodies of more bytes are parsed on a blocking thread: with them come schemas that take longer to compile than others
+/// may wait for a thread that answers requests.
+const INLINE_BODY_BYTES: usize = 256 * 1024;
+
+/// Parses a body, on a blocking thread if it is large.
+pub(super) async fn parse_off_runtime<T: Send + 'static>(
+    body: Bytes,
+    parse: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    match body.len() > INLINE_BODY_BYTES {
+        true => tokio::task::spawn_blocking(move || parse(&body)).await.map_err(ApiError::internal),
+        false => Ok(parse(&body)),
+    }
+}
+
 /// A body of JSON that describes a few objects of the catalog, at most 1 MiB.
 /// Errors: as [`read_body`].
 pub(super) struct JsonBody<T>(pub(super) T);

@@ -21,7 +21,7 @@ use super::error::HolmesError;
 use super::resume::{ChatPlan, plan};
 use super::surface::HolmesSurface;
 use crate::http::continued::{EventId, events_again, push_after};
-use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream_with;
 use crate::state::AppState;
@@ -41,7 +41,8 @@ pub(in crate::http) async fn chat(
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, HolmesError> {
-    let request = parse_request(&body, |name| known_tool(name).is_some())?;
+    let is_server_tool = |name: &str| known_tool(name).is_some();
+    let request = parse_off_runtime(body.clone(), move |body| parse_request(body, is_server_tool)).await??;
     if let Some(model) = request.model.as_deref() {
         check_model(model, state.agent.models())?;
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::azure::Deployment;
 use super::error::OpenAiError;
 use super::run::{begin, render_whole, wait_for_start};
-use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -22,7 +22,7 @@ pub(in crate::http) async fn create(
     deployment: Option<Extension<Deployment>>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let mut request = parse_request(&body)?;
+    let mut request = parse_off_runtime(body, parse_request).await??;
     if let Some(Extension(Deployment(name))) = deployment {
         request.name_model(name);
     }

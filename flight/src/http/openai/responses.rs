@@ -19,7 +19,7 @@ use super::fields::{MAX_LISTED, OpenAiParams, checked_limit};
 use super::run::{begin, tokens_of, wait_for_start};
 use crate::error::{ApiError, ErrorCode};
 use crate::http::elsewhere::as_stored;
-use crate::http::request::{ApiCall, PathText, QueryBytes, header_text};
+use crate::http::request::{ApiCall, PathText, QueryBytes, header_text, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -35,7 +35,7 @@ pub(in crate::http) async fn create(
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_request(&body)?;
+    let request = parse_off_runtime(body, parse_request).await??;
     check_tool_servers(&request, &headers)?;
     let dialect = dialect_of(&request, &headers)?;
     answer(&state, &principal, request, Protocol::Responses, dialect).await
@@ -48,7 +48,7 @@ pub(in crate::http) async fn input_tokens(
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let mut request = parse_count(&body)?;
+    let mut request = parse_off_runtime(body, parse_count).await??;
     check_tool_servers(&request, &headers)?;
     let mut conversation = request.conversation.take().map(ConversationKey::shared);
     if let Some(key) = &conversation
