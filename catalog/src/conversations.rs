@@ -161,6 +161,13 @@ impl CatalogConversations<'_> {
         self.store.write_rows(move |connection| rows::update(connection, &who, &key, &change)).await
     }
 
+    /// Returns how many bytes the conversations of a subject take, with the items that were added to them and without their
+    /// runs, each conversation and item 1 KiB beside its content.
+    pub async fn stored_bytes(self, subject: &str) -> Result<u64> {
+        let subject = subject.to_owned();
+        self.store.read(move |connection| rows::stored_bytes(connection, &subject)).await
+    }
+
     /// Deletes a conversation with its runs, their items and pending calls. Returns whether there was one.
     pub async fn delete(self, who: &Principal, key: &ConversationKey) -> Result<bool> {
         let (who, key) = (who.clone(), key.clone());

@@ -183,6 +183,8 @@ pub struct AgentSettings {
     pub result_lifetime: DurationSetting,
     /// Bytes that the uploaded files of one caller take, at most; 0: any.
     pub max_file_bytes_per_caller: ByteSize,
+    /// Bytes that the conversations of one caller take, at most, without their runs; 0: any.
+    pub max_conversation_bytes_per_caller: ByteSize,
     /// How long runs, conversations and files are kept; 0: for ever.
     pub retention: DurationSetting,
     /// Whether there are tools that write; each of their calls waits for a person.
@@ -409,6 +411,7 @@ impl Default for AgentSettings {
             result_bytes: ByteSize(defaults.result_bytes as u64),
             result_lifetime: DurationSetting(defaults.result_lifetime),
             max_file_bytes_per_caller: ByteSize(1 << 30),
+            max_conversation_bytes_per_caller: ByteSize(1 << 30),
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,

@@ -12,6 +12,7 @@
 //!   the lower crates' errors; `drain.rs`: unread request bodies; `telemetry.rs`: the spans of requests, and their way to a
 //!   collector
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
+//!   `conversation_room.rs`: what the conversations of a caller take;
 //!   `idempotent_answers.rs`: answers to requests that may be sent again; `table_profiles.rs`: profiles that were asked for;
 //!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
 //! - `auth.rs`: tokens to principals, `auth/`: those that an identity provider signed; `logs.rs`: the log; `tls.rs`: the port's certificate
@@ -35,6 +36,7 @@ pub mod cli;
 mod cluster;
 pub mod config;
 mod connection;
+mod conversation_room;
 mod drain;
 pub mod error;
 mod exchange;

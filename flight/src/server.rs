@@ -29,6 +29,7 @@ use crate::auth::{Authenticator, OidcVerifier};
 use crate::cluster::Forwarding;
 use crate::config::Config;
 use crate::error::ErrorCode;
+use crate::conversation_room::ConversationRoom;
 use crate::idempotent_answers::IdempotentAnswers;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
@@ -221,6 +222,7 @@ impl Server {
             settings,
             started_at: chrono::Utc::now(),
             embedder,
+            conversation_room: ConversationRoom::default(),
             idempotent_answers: IdempotentAnswers::default(),
             effective_settings,
             table_profiles: KeptTableProfiles::default(),

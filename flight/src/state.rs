@@ -13,6 +13,7 @@ use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::cluster::Forwarding;
 use crate::config::{EffectiveSetting, Settings};
+use crate::conversation_room::ConversationRoom;
 use crate::idempotent_answers::IdempotentAnswers;
 use crate::shutdown::Shutdown;
 use crate::table_profiles::KeptTableProfiles;
@@ -36,6 +37,8 @@ pub struct AppState {
     pub started_at: DateTime<Utc>,
     /// Where vectors come from, for those who ask for some.
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// What the conversations of callers take.
+    pub(crate) conversation_room: ConversationRoom,
     /// Answers to requests that may be sent again.
     pub(crate) idempotent_answers: IdempotentAnswers,
     /// Each setting as it may be shown, and where it came from.

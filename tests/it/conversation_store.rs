@@ -305,6 +305,19 @@ async fn runs_of_a_conversation_may_outlive_it() {
 }
 
 #[tokio::test]
+async fn the_bytes_of_a_callers_conversations_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let stored = async |subject: &str| catalog.conversations().stored_bytes(subject).await.unwrap();
+    assert_eq!(stored("ann").await, 0);
+    catalog.conversations().open(&ann(), &conversation("ann", "c", 1)).await.unwrap();
+    assert_eq!(stored("ann").await, 1_024 + 4);
+    let change = ConversationChange { title: Some("é".into()), ..ConversationChange::default() };
+    catalog.conversations().update(&ann(), &key("c"), &change).await.unwrap();
+    assert_eq!((stored("ann").await, stored("ben").await), (1_024 + 6, 0));
+}
+
+#[tokio::test]
 async fn files_of_a_caller_are_bounded_together() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;

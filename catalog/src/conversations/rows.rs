@@ -45,6 +45,20 @@ pub(super) fn open(
     })
 }
 
+pub(super) fn stored_bytes(connection: &StoreConnection, subject: &str) -> Result<u64> {
+    let sums = [
+        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(title) + OCTET_LENGTH(metadata_json) + OCTET_LENGTH(state_json) + 1024), 0)
+             AS BIGINT) FROM querent_conversation WHERE subject = ?",
+        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(item_json) + 1024), 0) AS BIGINT) FROM querent_item
+             WHERE subject = ? AND run_id IS NULL",
+    ];
+    let mut bytes = 0;
+    for sum in sums {
+        bytes += connection.prepare_cached(sum)?.query_row([subject], |row| read_count(row, 0))?;
+    }
+    Ok(bytes)
+}
+
 pub(super) fn get(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
     find(connection, owner_filter(who), key)?.ok_or_else(|| conversation_not_found(key))
 }

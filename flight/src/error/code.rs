@@ -149,6 +149,7 @@ error_codes! {
     StateTooLarge "state_too_large",
     TooManyExternalUsers "too_many_external_users",
     TooManyFiles "too_many_files",
+    TooManyConversations "too_many_conversations",
     NotImplemented "not_implemented",
     ResultTruncated "result_truncated",
     // Of any request.
@@ -240,6 +241,7 @@ impl ErrorCode {
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
             | ErrorCode::TooManyFiles
+            | ErrorCode::TooManyConversations
             | ErrorCode::ResultTruncated
             | ErrorCode::BadRequest
             | ErrorCode::BadEncoding
@@ -412,6 +414,7 @@ impl ErrorCode {
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
             | ErrorCode::TooManyFiles
+            | ErrorCode::TooManyConversations
             | ErrorCode::NotAcceptable
             | ErrorCode::UnsupportedMediaType
             | ErrorCode::BadRequest

@@ -11,6 +11,7 @@ pub(super) mod fields;
 pub(super) mod files;
 pub(super) mod models;
 pub(super) mod responses;
+pub(super) mod room;
 pub(super) mod run;
 pub(super) mod text_completions;
 pub(super) mod websocket;

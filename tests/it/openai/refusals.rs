@@ -320,6 +320,29 @@ async fn files_of_one_caller_take_what_the_settings_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conversations_of_one_caller_take_what_the_settings_say() {
+    let settings = TestSettings::default().tokens("ann-tok:read:ann,bob-tok:read:bob");
+    let most = ByteSize(20_000);
+    let server =
+        TestServer::start(settings.change(|settings| settings.agent.max_conversation_bytes_per_caller = most)).await;
+    let items = json!({ "items": [{ "type": "message", "role": "user", "content": "x".repeat(7_000) }] });
+    let taken = server.post("/v1/conversations", &items, ANN).await;
+    assert_eq!(taken.status, 200, "{}", taken.text);
+    let path = format!("/v1/conversations/{}/items", taken.json()["id"].as_str().unwrap());
+    assert_eq!(server.post(&path, &items, ANN).await.status, 200);
+    for path in [path.as_str(), "/v1/conversations"] {
+        let refused = server.post(path, &items, ANN).await;
+        let code = refused.json()["error"]["code"].clone();
+        assert_eq!((refused.status, code.as_str()), (400, Some("too_many_conversations")), "{}", refused.text);
+        assert!(refused.text.contains("agent.max_conversation_bytes_per_caller"), "{}", refused.text);
+    }
+    let state = json!({ "state": { "a": "x".repeat(7_000) } });
+    assert_eq!(server.post("/apps/a/users/u/sessions", &state, ANN).await.status, 400);
+    assert_eq!(server.post("/apps/a/users/u/sessions", &state, BOB).await.status, 200);
+    assert_eq!(server.post("/v1/conversations", &items, BOB).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_must_not_be_repeated_says_so() {
     let server = serve().await;
     for (body, status, code) in

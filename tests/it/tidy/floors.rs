@@ -140,6 +140,7 @@ const FLOORS: &[Floors] = &[
             &[
                 "admission",
                 "config",
+                "conversation_room",
                 "idempotent_answers",
                 "policy_cases",
                 "query_limits",

@@ -76,6 +76,12 @@ pub(super) const KEYS: &[SettingKey] = &[
         "bytes that the uploaded files of one caller take, at most; 0: any",
     ),
     key(
+        "agent.max_conversation_bytes_per_caller",
+        &["QUERENT_AGENT_MAX_CONVERSATION_BYTES_PER_CALLER"],
+        SettingKind::Text,
+        "bytes that the conversations of one caller take, at most, without their runs; 0: any",
+    ),
+    key(
         "agent.retention",
         &["QUERENT_AGENT_RETENTION"],
         SettingKind::Text,

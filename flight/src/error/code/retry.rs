@@ -120,6 +120,7 @@ impl ErrorCode {
             | ErrorCode::StateTooLarge
             | ErrorCode::TooManyExternalUsers
             | ErrorCode::TooManyFiles
+            | ErrorCode::TooManyConversations
             | ErrorCode::NotImplemented
             | ErrorCode::ResultTruncated
             | ErrorCode::Unauthenticated

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::shared_state::{is_shared, keep_shared};
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
+use crate::http::openai::room::take_room;
 use crate::state::AppState;
 
 /// The most bytes of a session's state.
@@ -96,6 +97,7 @@ pub(super) async fn merge_state(
         return Ok(session.clone());
     }
     let state_json = merged(&session.state_json, delta)?;
+    take_room(state, principal, state_json.len()).await?;
     let change = ConversationChange { state_json: Some(state_json), ..ConversationChange::default() };
     Ok(state.agent.catalog().conversations().update(principal, &session.key, &change).await?)
 }

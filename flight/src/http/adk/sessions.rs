@@ -21,6 +21,7 @@ use crate::http::elsewhere::as_stored;
 use crate::http::ksadk::scope::newest_sessions;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::fields::any_fields;
+use crate::http::openai::room::take_room;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
@@ -67,6 +68,7 @@ async fn make(
     with: Map<String, Value>,
 ) -> Result<Response, OpenAiError> {
     let id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_session_id);
+    take_room(state, principal, Value::Object(with.clone()).to_string().len()).await?;
     let (record, is_new) = scope.open(state, principal, id.clone(), "", with).await?;
     if !is_new {
         return Err(OpenAiError::conflict(ErrorCode::AlreadyExists, format!("session `{id}` exists already")));

@@ -13,6 +13,7 @@ use crate::error::ErrorCode;
 use crate::http::elsewhere::as_stored;
 use crate::http::item_changes::ItemChanges;
 use crate::http::openai::error::OpenAiError;
+use crate::http::openai::room::take_room;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
 use crate::state::AppState;
@@ -82,6 +83,7 @@ pub(in crate::http) async fn create(
 ) -> Result<Response, OpenAiError> {
     let (agent, user) = (action.required("AgentId")?, action.user()?);
     let id = action.name("SessionId")?.unwrap_or_else(new_session_id);
+    take_room(&state, &principal, agent.len() + user.len()).await?;
     let record = open_session(&state, &principal, &agent, &user, id, "").await?;
     let session = session_json(&state, &principal, &record).await?;
     Ok(envelope(&request_id, "CreateSession", &json!({ "Session": session })))

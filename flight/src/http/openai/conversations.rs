@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::fields::{OpenAiParams, new_metadata, object_fields};
 use super::responses::ItemListParams;
+use super::room::take_room;
 use crate::error::ErrorCode;
 use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PathText, QueryBytes};
@@ -42,6 +43,7 @@ pub(in crate::http) async fn create(
     let metadata = metadata_of(&fields)?;
     // A conversation whose items are refused is not made.
     let items = fields.get("items").filter(|items| !items.is_null()).map(checked_items).transpose()?;
+    take_room(&state, &principal, body.len()).await?;
     let record = ConversationRecord {
         metadata_json: metadata.to_string(),
         ..ConversationRecord::new(key.clone(), principal.subject(), Utc::now())
@@ -72,6 +74,7 @@ pub(in crate::http) async fn update(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let metadata = new_metadata(&body)?;
+    take_room(&state, &principal, body.len()).await?;
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
     let key = ConversationKey::shared(id);
     let record = state.agent.catalog().conversations().update(&principal, &key, &change).await?;
@@ -101,6 +104,7 @@ pub(in crate::http) async fn add_items(
     let key = ConversationKey::shared(&id);
     state.agent.catalog().conversations().get(&principal, &key).await?;
     let items = checked_items(fields.get("items").unwrap_or(&Value::Null))?;
+    take_room(&state, &principal, body.len()).await?;
     let added = add(&state, &principal, &key, items).await?;
     let params = ItemListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
     Ok(json_response(StatusCode::OK, &params.listing(added)?))
