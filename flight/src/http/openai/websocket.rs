@@ -281,7 +281,8 @@ impl SocketCaller {
         let principal = self.state.auth.authenticate(&self.headers).await?;
         require_role(&principal, Role::Read)?;
         check_fields(&mut fields)?;
-        let request = parse_event(fields)?;
+        // As large bodies of other requests are.
+        let request = tokio::task::spawn_blocking(move || parse_event(fields)).await.map_err(ApiError::internal)??;
         check_tool_servers(&request, &self.headers)?;
         let dialect = dialect_of(&request, &self.headers)?;
         let (_, events) = start(&self.state, &principal, request, Protocol::Responses).await?;
