@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// What stands for the name of a member, which has no parts either.
@@ -100,7 +101,8 @@ impl<'a> NamedParts<'a> {
                 Value::Object(fields) => {
                     for name in ["$id", "$anchor", "$dynamicAnchor"] {
                         if let Some(Value::String(text)) = fields.get(name) {
-                            parts.named.insert(text, part);
+                            // Older drafts have anchors as `#name`, and addresses that end with `#`.
+                            parts.named.insert(text.trim_matches('#'), part);
                         }
                     }
                     if fields.contains_key("$id") {
@@ -117,14 +119,22 @@ impl<'a> NamedParts<'a> {
 
     fn find(&self, reference: &str) -> Option<&'a Value> {
         let (resource, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let from = if resource.is_empty() { self.root } else { *self.named.get(resource)? };
-        match fragment {
+        let from = if resource.is_empty() { self.root } else { self.resource(resource)? };
+        // Names of generated types are encoded, as in `#/definitions/Partial%3CItem%3E`.
+        let fragment = percent_decode_str(fragment).decode_utf8().ok()?;
+        match fragment.as_ref() {
             "" => Some(from),
             path if path.starts_with('/') => {
                 from.pointer(path).or_else(|| self.resources.iter().find_map(|part| part.pointer(path)))
             }
             anchor => self.named.get(anchor).copied(),
         }
+    }
+
+    /// Returns the part of that address, which may be relative to that of the whole.
+    fn resource(&self, address: &str) -> Option<&'a Value> {
+        let relative = || self.named.iter().find(|(id, _)| id.ends_with(address)).map(|(_, part)| part);
+        self.named.get(address).or_else(relative).copied()
     }
 }
 
@@ -152,12 +162,21 @@ mod tests {
     #[test]
     fn references_are_found_by_path_name_and_address() {
         let schema = json!({
-            "$defs": {"a/b": {"$anchor": "here"}, "c": {"$id": "https://a.example/c", "$defs": {"d": {"type": "null"}}}},
+            "$id": "https://a.example/whole.json#",
+            "$defs": {"a/b": {"$anchor": "here"}, "A<B>": {"$id": "#there"}, "c": {"$id": "https://a.example/c", "$defs": {"d": {"type": "null"}}}},
         });
         let parts = NamedParts::of(&schema);
-        for reference in
-            ["#", "#/$defs/a~1b", "#here", "https://a.example/c", "https://a.example/c#/$defs/d", "#/$defs/d"]
-        {
+        for reference in [
+            "#",
+            "#/$defs/a~1b",
+            "#/$defs/A%3CB%3E",
+            "#here",
+            "#there",
+            "whole.json#/$defs/c",
+            "https://a.example/c",
+            "https://a.example/c#/$defs/d",
+            "#/$defs/d",
+        ] {
             assert!(parts.find(reference).is_some(), "{reference}");
         }
         assert!(parts.find("#nowhere").is_none() && parts.find("https://a.example/e").is_none());
