@@ -11,6 +11,8 @@ async fn every_rule_has_its_status() {
     let tool = |name: &str| json!({ "name": name, "description": "d" });
     let user_first = json!([{ "role": "user", "content": "x" }]);
     let system_first = json!([{ "role": "system", "content": "x" }]);
+    let calls = vec![json!({}); 10_000];
+    let many_calls = json!([{ "role": "system", "content": "x" }, { "role": "assistant", "tool_calls": calls }]);
     let cases: Vec<(Value, u16, &str)> = vec![
         (json!({}), 422, "Field required"),
         (json!([]), 422, "valid dictionary"),
@@ -25,6 +27,9 @@ async fn every_rule_has_its_status() {
             "'role' must be one of",
         ),
         (json!({ "ask": "plain", "conversation_history": "x" }), 422, "valid list"),
+        (json!({ "ask": "plain", "conversation_history": vec![json!({}); 10_001] }), 422, "at most 10000"),
+        (json!({ "ask": "plain", "conversation_history": many_calls }), 422, "at most 10000"),
+        (json!({ "ask": "plain", "frontend_tools": vec![json!({}); 1_001] }), 422, "at most 1000"),
         (json!({ "ask": "plain", "conversation_history": ["x"] }), 422, "valid dictionary"),
         (json!({ "ask": "plain", "model": 1 }), 422, "valid string"),
         (
