@@ -112,6 +112,15 @@ await page.keyboard.press("ControlOrMeta+Enter");
 await page.getByRole("button", { name: 'Write n."Full Name" and run' }).click();
 await page.locator('.status[data-outcome="done"]').waitFor();
 assert.match(await page.locator(".query-view .cm-content").innerText(), /^SELECT n\."Full Name" FROM/);
+// Of two statements that are the same, the error is marked in the one that ran, and that one is mended.
+await write("SELECT carier FROM airlines;\nSELECT carier FROM airlines");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.getByRole("button", { name: "Write carrier and run" }).waitFor();
+assert.equal(await page.locator(".cm-line").nth(1).locator(".cm-lintRange-error").innerText(), "carier");
+assert.equal(await page.locator(".cm-lintRange-error").count(), 1);
+await page.getByRole("button", { name: "Write carrier and run" }).click();
+await page.locator('.status[data-outcome="done"]').waitFor();
+assert.deepEqual(await page.locator(".query-view .cm-line").allInnerTexts(), ["SELECT carier FROM airlines;", "SELECT carrier FROM airlines"]);
 // Of several statements that at the cursor runs, is mended, and is explained.
 await write("SELECT 'one;' AS a;\n\n-- the second\nSELECT carier FROM flights LIMIT 2;\n");
 await page.keyboard.press("ArrowUp");
@@ -342,8 +351,11 @@ await database.locator("option", { hasText: "sandbox" }).waitFor({ state: "attac
 await database.selectOption("sandbox");
 await run("SELECT 'in the sandbox'");
 await database.selectOption("default");
+await run("SELECT 'in the sandbox'");
 await page.getByRole("button", { name: "History", exact: true }).click();
-await page.locator(".history li", { hasText: "in the sandbox" }).getByRole("button").click();
+const entries = page.locator(".history li", { hasText: "in the sandbox" });
+assert.equal(await entries.count(), 2, "a text is another query in another database");
+await entries.filter({ hasText: "· sandbox ·" }).getByRole("button").click();
 await page.locator(".query-view .cm-content", { hasText: "in the sandbox" }).waitFor();
 assert.equal(await database.inputValue(), "sandbox");
 await database.selectOption("default");

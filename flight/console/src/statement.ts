@@ -13,6 +13,18 @@ export interface Statement {
   text: string;
   language: Language;
   database: string;
+  /** Where it begins in the text that it was written in, as far as that is known. */
+  from?: number;
+}
+
+/** Where a statement stands in a text that may have changed since: of several such places the nearest to where it stood. */
+export function placeOf({ text, from = 0 }: Statement, whole: string): number | null {
+  let nearest: number | null = null;
+  for (let at = whole.indexOf(text); at >= 0; at = whole.indexOf(text, at + 1)) {
+    if (nearest !== null && Math.abs(at - from) >= Math.abs(nearest - from)) break;
+    nearest = at;
+  }
+  return nearest;
 }
 
 export type Outcome = "running" | "done" | "failed" | "cancelled";

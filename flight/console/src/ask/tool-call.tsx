@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart } from "../chart";
 import { isShown } from "../chart-choice";
 import { Editor, type Language } from "../editor/editor";
+import type { Part } from "../editor/sql";
 import { count } from "../format";
 import { type Rows, isNumericType, valueText } from "../grid/rows";
 import { renderedBy } from "../kql-render";
@@ -91,9 +92,9 @@ function outcomeOf(result: ToolResult): string {
 function EditableQuery({ query, step }: { query: { text: string; language: Language }; step: ToolStep }) {
   const [edited, setEdited] = useState<string | null>(null);
   const text = edited ?? query.text;
-  const run = (selected: string | null) => {
+  const run = (selected: Part | null) => {
     if (typeof step.args["database"] === "string") database.set(step.args["database"]);
-    openQuery(query.language, selected ?? text, true);
+    openQuery(query.language, selected?.text ?? text, true);
   };
   return (
     <div class="call-query">

@@ -12,7 +12,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { completeOnServer } from "./complete";
 import { kqlLanguage } from "./kql";
-import { querentSql, statementAt } from "./sql";
+import { type Part, querentSql, statementAt } from "./sql";
 
 export type Language = "sql" | "kql";
 
@@ -31,8 +31,8 @@ interface EditorProps {
   autofocus?: boolean;
   onChange(text: string): void;
   /** What would run is another part of the text; `null`: all of it. */
-  onChoose?(chosen: string | null): void;
-  onRun(chosen: string | null): void;
+  onChoose?(chosen: Part | null): void;
+  onRun(chosen: Part | null): void;
 }
 
 /** Colours come from the page's style, so that they follow its theme. */
@@ -127,9 +127,9 @@ export function Editor(props: EditorProps) {
 }
 
 /** What runs: what is selected, or the statement at the cursor where there are several; `null`: the whole text. */
-function chosenPart(state: EditorState, language: Language): string | null {
+function chosenPart(state: EditorState, language: Language): Part | null {
   const { from, to } = state.selection.main;
-  if (from !== to) return state.sliceDoc(from, to);
+  if (from !== to) return { text: state.sliceDoc(from, to), from };
   return language === "sql" ? statementAt(state, from) : null;
 }
 

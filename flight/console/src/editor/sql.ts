@@ -32,8 +32,14 @@ export function sqlName(name: string): string {
   return isPlain ? name : `"${name.replace(/"/g, '""')}"`;
 }
 
+/** A part of a text, and where it begins. */
+export interface Part {
+  text: string;
+  from: number;
+}
+
 /** The statement at a place of a text that has several; `null` where it has one. */
-export function statementAt(state: EditorState, at: number): string | null {
+export function statementAt(state: EditorState, at: number): Part | null {
   const tree = ensureSyntaxTree(state, state.doc.length, PARSE_MS);
   const statements: { from: number; to: number }[] = [];
   for (let node = tree?.topNode.firstChild; node; node = node.nextSibling) {
@@ -45,7 +51,7 @@ export function statementAt(state: EditorState, at: number): string | null {
   const begun = statements.filter((one) => one.from <= at).at(-1);
   const isMeant = begun && (at <= begun.to || !state.sliceDoc(begun.to, at).includes("\n"));
   const { from, to } = (isMeant ? begun : statements.find((one) => one.from > at)) ?? statements.at(-1)!;
-  return state.sliceDoc(from, to).replace(/;\s*$/, "");
+  return { text: state.sliceDoc(from, to).replace(/;\s*$/, ""), from };
 }
 
 /** How long a text may be parsed for; one that takes longer is run as a whole. */

@@ -1,6 +1,7 @@
 // The query view's tabs, what runs in them, and what has run before.
 import { Cell, storedCell } from "../cell";
 import type { Language } from "../editor/editor";
+import type { Part } from "../editor/sql";
 import { type Running, type Statement, run } from "../statement";
 import { say } from "../parts";
 import { database } from "../preferences";
@@ -60,8 +61,9 @@ export function closeTab(id: string): void {
   if (!rest.some((tab) => tab.id === openTab.value)) openTab.set(rest[Math.max(0, at - 1)]!.id);
 }
 
-export function runTab(tab: Tab, part: string | null = null): void {
-  const statement: Statement = { text: part ?? tab.text, language: tab.language, database: database.value };
+export function runTab(tab: Tab, part: Part | null = null): void {
+  const { text, from } = part ?? { text: tab.text, from: 0 };
+  const statement: Statement = { text, language: tab.language, database: database.value, from };
   if (statement.text.trim() === "") {
     say("There is nothing to run: write a query first");
     return;
@@ -71,14 +73,21 @@ export function runTab(tab: Tab, part: string | null = null): void {
   runs.set(new Map(runs.value).set(tab.id, running));
   void running.finished.then((result) => {
     const entry: HistoryEntry = {
-      ...statement,
+      text,
+      language: statement.language,
+      database: statement.database,
       at: result.startedAt,
       elapsedMs: Math.round(result.elapsedMs ?? 0),
       rows: result.rows?.count ?? 0,
       code: result.failure?.code ?? (result.outcome === "cancelled" ? "cancelled" : null),
     };
-    queryHistory.update((all) => [entry, ...all.filter((other) => other.text !== entry.text)].slice(0, MOST_HISTORY));
+    queryHistory.update((all) => [entry, ...all.filter((other) => !isSame(other, entry))].slice(0, MOST_HISTORY));
   });
+}
+
+/** A text is another query in another language or database. */
+function isSame(one: HistoryEntry, other: HistoryEntry): boolean {
+  return one.text === other.text && one.language === other.language && one.database === other.database;
 }
 
 /** Opens a query in a tab of its own, and runs it. */

@@ -9,12 +9,13 @@ import { DatabaseField } from "../database-field";
 import { FORMATS, downloadRows } from "../download";
 import { Editor, type EditorMark } from "../editor/editor";
 import { fixOf, spanOf } from "../editor/error-span";
+import type { Part } from "../editor/sql";
 import { count, duration, time } from "../format";
 import { Grid } from "../grid/grid";
 import { FailureBox, Menu, Switch, copy, say, useClock } from "../parts";
 import { type PlanPart, PlanTree, readPlan } from "../plan";
 import { database } from "../preferences";
-import { type Format, type Result, type Running, type Statement, isReading, planStatement, reasonOfCut, run } from "../statement";
+import { type Format, type Result, type Running, type Statement, isReading, placeOf, planStatement, reasonOfCut, run } from "../statement";
 import {
   type Tab, addTab, changeTab, closeTab, currentTab, openAgain, openTab, queryHistory, runTab, runs, tabs, titleOf,
 } from "./query-tabs";
@@ -29,9 +30,9 @@ export function QueryView() {
   const running = useCell(runs).get(tab.id) ?? null;
   const result = useCell<Result | null>((running?.result as Cell<Result | null> | undefined) ?? noRun);
   const [side, setSide] = useState<"rows" | "chart" | "plan" | "history">("rows");
-  const mark = useMemo(() => markOf(tab, result), [result?.failure, tab.id]);
+  const mark = useMemo(() => markOf(tab, result), [result?.failure, tab.id, tab.language]);
   // What is selected, or the statement at the cursor; `null`: the whole text.
-  const chosen = useRef<string | null>(null);
+  const chosen = useRef<Part | null>(null);
   useEffect(() => {
     if (result?.outcome === "running") setSide("rows");
   }, [running]);
@@ -102,12 +103,12 @@ function Tabs({ current }: { current: Tab }) {
 }
 
 /** The part of a tab's text that would run; it changes with the cursor, so it is read when a button is pressed. */
-type Chosen = { readonly current: string | null };
+type Chosen = { readonly current: Part | null };
 
 function QueryBar({ tab, chosen, running, result }: { tab: Tab; chosen: Chosen; running: Running | null; result: Result | null }) {
   const inDatabase = useCell(database);
   const isRunning = result?.outcome === "running";
-  const statement = (): Statement => ({ text: chosen.current ?? tab.text, language: tab.language, database: inDatabase });
+  const statement = (): Statement => ({ text: chosen.current?.text ?? tab.text, language: tab.language, database: inDatabase });
   return (
     <div class="bar">
       {isRunning
@@ -193,13 +194,13 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   }
   const failure = reason ?? result.failure;
   const { text } = result.statement;
-  const start = tab.text.indexOf(text);
-  const fix = failure && start >= 0 ? fixOf(failure, text, result.statement.language) : null;
+  const start = placeIn(tab, result.statement);
+  const fix = failure && start !== null ? fixOf(failure, text, result.statement.language) : null;
   const repair = () => {
-    if (!fix) return;
+    if (!fix || start === null) return;
     const repaired = text.slice(0, fix.span.from) + fix.text + text.slice(fix.span.to);
     changeTab(tab.id, { text: tab.text.slice(0, start) + repaired + tab.text.slice(start + text.length) });
-    runTab(currentTab(), repaired);
+    runTab(currentTab(), { text: repaired, from: start });
     // The button goes with its error; the keyboard is back where the text is.
     document.querySelector<HTMLElement>(".query-view > .editor .cm-content")?.focus();
   };
@@ -223,12 +224,17 @@ function Answer({ tab, result }: { tab: Tab; result: Result | null }) {
   );
 }
 
+/** Where a statement that ran stands in a tab; nowhere where the tab is now of the other language. */
+function placeIn(tab: Tab, statement: Statement): number | null {
+  return tab.language === statement.language ? placeOf(statement, tab.text) : null;
+}
+
 function markOf(tab: Tab, result: Result | null): EditorMark | null {
   const failure = result?.failure;
   if (!failure || !result) return null;
-  const start = tab.text.indexOf(result.statement.text);
+  const start = placeIn(tab, result.statement);
   const span = spanOf(failure, result.statement.text);
-  if (!span || start < 0) return null;
+  if (!span || start === null) return null;
   const fix = fixOf(failure, result.statement.text, result.statement.language);
   return {
     from: start + span.from,
@@ -242,7 +248,7 @@ function Plan({ tab, chosen }: { tab: Tab; chosen: Chosen }) {
   const [parts, setParts] = useState<PlanPart[] | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   const latest = useRef<Running | null>(null);
-  const statement = (): Statement => ({ text: chosen.current ?? tab.text, language: tab.language, database: database.value });
+  const statement = (): Statement => ({ text: chosen.current?.text ?? tab.text, language: tab.language, database: database.value });
   const canRun = (of: Statement) => of.language === "sql" && isReading(of);
   const explain = async (isRun: boolean) => {
     const explained = statement();
