@@ -372,6 +372,18 @@ await shown(".catalog-view table.facts");
 // The types are those of SQL, before a profile as after it.
 assert.deepEqual(await page.locator("table.facts td code").allInnerTexts(), ["VARCHAR", "VARCHAR"]);
 
+// Names with dots in them are not taken for each other.
+await view("Query");
+for (const [database, table, column] of [["a", "b.c", "first_one"], ["a.b", "c", "second_one"]]) {
+  await run(`CREATE DATABASE "${database}"`);
+  await run(`CREATE TABLE "${database}"."${table}" AS SELECT 1 AS ${column}`);
+}
+for (const [address, column] of [["a/b.c", "first_one"], ["a.b/c", "second_one"]]) {
+  await page.evaluate((to) => (location.hash = `#/catalog/${to}`), address);
+  await page.locator(".facts th[scope=row]", { hasText: column }).waitFor();
+}
+await view("Query");
+for (const database of ["a", "a.b"]) await run(`DROP DATABASE "${database}" CASCADE`);
 // What the palette has no name for is searched in the catalog.
 await page.keyboard.press("ControlOrMeta+K");
 await page.keyboard.type("who flies where");

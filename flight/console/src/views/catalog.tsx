@@ -30,7 +30,7 @@ export function CatalogView() {
       </div>
       <div class="catalog-table scroll">
         {isTable
-          ? <TablePage key={`${database}.${table}`} database={database} table={table} />
+          ? <TablePage key={JSON.stringify([database, table])} database={database} table={table} />
           : <p class="empty">Choose a table, or search for what it is about.</p>}
       </div>
     </div>
