@@ -635,6 +635,16 @@ await accessible("Activity");
 assert.match(await page.locator(".numbers").innerText(), /memory of the server\s+[\d.]+ [MG]B/);
 await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^Kill query/ }).click();
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor({ state: "detached" });
+// A button stays that of its query where another one comes above it.
+let listed = [1];
+await page.route("**/v1/queries", (route) => route.fulfill({ json: { queries: listed.map((id) => ({
+  id, statement: `SELECT ${id}`, subject: "me", default_database: "default", memory_bytes: 0, started_at: new Date(1e12 + id).toISOString(),
+})) } }));
+await page.getByRole("button", { name: "Kill query 1", exact: true }).focus();
+listed = [1, 2];
+await page.getByRole("button", { name: "Kill query 2", exact: true }).waitFor();
+assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Kill query 1");
+await page.unroute("**/v1/queries");
 await view("Query");
 await page.locator(".failure-code", { hasText: "cancelled" }).waitFor();
 

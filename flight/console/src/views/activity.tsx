@@ -54,7 +54,7 @@ export function ActivityView() {
       {shown?.queries.length === 0 && <p class="empty">None.</p>}
       <ul class="activity" aria-label="Queries that run now">
         {shown?.queries.map((query) => (
-          <li>
+          <li key={query.id}>
             <div class="grow">
               <code>{query.statement}</code>
               <small>
@@ -71,7 +71,7 @@ export function ActivityView() {
       {shown?.runs.length === 0 && <p class="empty">None yet.</p>}
       <ul class="activity" aria-label="Questions">
         {shown?.runs.map((run) => (
-          <li>
+          <li key={run.run_id}>
             <div class="grow">
               <a href={address("ask", ["run", run.run_id])}>{run.question}</a>
               <small>{run.status} · {run.model_id} · {run.protocol} · {time(run.started_at)}</small>

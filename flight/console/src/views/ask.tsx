@@ -252,7 +252,7 @@ function PastRuns({ current }: { current: string | null }) {
         <summary>Past questions</summary>
         <ul>
           {runs.map((run) => (
-            <li>
+            <li key={run.run_id}>
               <a href={address("ask", ["run", run.run_id])} aria-current={run.run_id === current ? "page" : undefined}>
                 {run.question}
                 <small>{time(run.started_at)}{run.status !== "success" && <span class="warning"> · {run.status === "paused" ? "waits for approval" : run.status}</span>}</small>
