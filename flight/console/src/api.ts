@@ -75,6 +75,9 @@ export async function rowsOf(sql: string, database?: string): Promise<Record<str
   return rows.map((row: unknown[]) => Object.fromEntries(columns.map((column, at) => [column.name, row[at]])));
 }
 
+/** What a browser throws where a script of the page is not there, in the words of Chromium, Firefox and Safari. */
+const UNLOADED = /dynamically imported module|importing a module script/i;
+
 /** What a browser throws where a connection breaks off, in the words of Chromium, Firefox and Safari. */
 const BROKEN = /network|failed to fetch|load failed|input stream/i;
 
@@ -85,6 +88,9 @@ export function isAbort(error: unknown): boolean {
 /** Any error as one of the server's. */
 export function asFailure(error: unknown): QuerentError {
   if (error instanceof QuerentError) return error;
+  if (error instanceof TypeError && UNLOADED.test(error.message)) {
+    return new QuerentError(0, "page_outdated", "A part of this page could not be loaded.", "Load the page anew: the server may be of another version by now.");
+  }
   if (error instanceof TypeError && BROKEN.test(error.message)) {
     return new QuerentError(0, "connection_lost", "The connection to the server broke off.", "Is it still running?");
   }
