@@ -236,6 +236,13 @@ for (const format of ["CSV", "JSON", "NDJSON", "Parquet", "Arrow"]) {
   const path = await (await saved).path();
   assert.ok(readFileSync(path).length > 20, format);
 }
+// What a text says is no word of SQL.
+await run("WITH notes AS (SELECT 'please update -- it' AS note) SELECT note FROM notes");
+assert.ok(await page.getByRole("button", { name: "Download" }).isEnabled());
+await page.getByRole("button", { name: "Copy as" }).click();
+// A menu that the keyboard leaves hangs over nothing.
+for (let step = 0; step < 3; step++) await page.keyboard.press("Tab");
+await page.locator(".menu-items").waitFor({ state: "detached" });
 await page.getByRole("button", { name: "Copy as" }).click();
 await page.getByRole("menuitem", { name: "curl" }).click();
 await page.getByText("curl command copied").waitFor();

@@ -119,11 +119,20 @@ export async function reasonOfCut(statement: Statement): Promise<QuerentError | 
       const lines = (last + piece.value).trimEnd().split("\n");
       last = piece.value.endsWith("\n") ? `${lines.at(-1)}\n` : (lines.at(-1) ?? "");
     }
-    return Object.keys(JSON.parse(last) as object).join() === "error" ? QuerentError.read(last, 0) : null;
+    return isFailure(JSON.parse(last)) ? QuerentError.read(last, 0) : null;
   } catch (error) {
     return asFailure(error);
   }
 }
+
+/** Whether a line of NDJSON is the reason why there are no more, and no row of a column that is called `error`. */
+function isFailure(line: Record<string, unknown>): boolean {
+  const { error } = line;
+  return Object.keys(line).length === 1 && typeof error === "object" && error !== null && "code" in error && "message" in error;
+}
+
+/** What texts, quoted names and comments of SQL hold is no word of it. */
+const NO_WORDS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[^]*?\*\//g;
 
 /** Whether running a statement again changes nothing. */
 export function isReading({ text, language }: Statement): boolean {
@@ -131,7 +140,7 @@ export function isReading({ text, language }: Statement): boolean {
     const command = text.replace(/^(\s|\/\/.*(\n|$))+/, "");
     return !command.startsWith(".") || /^\.show\b/.test(command);
   }
-  const bare = text.replace(/--.*$/gm, " ").replace(/\/\*[^]*?\*\//g, " ").trim().replace(/^\(+\s*/, "");
+  const bare = text.replace(NO_WORDS, (part) => (/^['"]/.test(part) ? "''" : " ")).trim().replace(/^\(+\s*/, "");
   if (/^with\b/i.test(bare)) return !/\b(insert\s+into|delete\s+from|update|merge\s+into)\b/i.test(bare);
   return /^(select|from|values|table|summarize|pivot|unpivot|explain|show|describe|desc)\b/i.test(bare);
 }
