@@ -190,6 +190,11 @@ assert.equal(await page.locator('[role="columnheader"]').first().getAttribute("t
 await run(`SELECT INTERVAL '1 month 2 days 03:00:04.5' AS long, INTERVAL '-1.5 seconds' AS back,
   TIMESTAMP '2024-01-01' - TIMESTAMP '2024-01-02' AS between, 0.1::FLOAT AS single, DATE '-0044-03-15' AS ides`);
 await cellsAre(["1 mons 2 days 3 hours 4.500000000 secs", "-1.500000000 secs", "-PT86400S", "0.1", "-0044-03-15"]);
+// Lists with places of 64 bits, as polars writes them, and dates and times that are infinite to DuckDB.
+await run(`SELECT arrow_cast([1, NULL, 9007199254740993], 'LargeList(Int64)') AS list, arrow_cast(2147483647, 'Date32') AS never,
+  arrow_cast(-9223372036854775807, 'Timestamp(Microsecond, None)') AS always`);
+await cellsAre(["[1,null,9007199254740993]", "infinity", "-infinity"]);
+assert.equal(await page.locator('[role="columnheader"]').first().getAttribute("title"), "list: BIGINT[]");
 // Rows that end early are no answer, also where the last batch that came is whole; the reason can be had.
 await write("SELECT value, 10 / (500000 - value) AS q FROM generate_series(1, 1000000) AS s(value)");
 await page.keyboard.press("ControlOrMeta+Enter");

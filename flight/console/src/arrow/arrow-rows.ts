@@ -3,7 +3,7 @@ import { DataType, type RecordBatch, RecordBatchReader, type Schema, type Vector
 
 import type { GridColumn, Rows } from "../grid/rows";
 import { sqlTypeName } from "../type-names";
-import { cellText } from "./cell-text";
+import { cellText, isAnyList } from "./cell-text";
 
 /** Rows that grow while the stream is read. */
 export class ArrowRows implements Rows {
@@ -94,7 +94,7 @@ function typeName(type: DataType): string {
   if (DataType.isDuration(type) || DataType.isInterval(type)) return "INTERVAL";
   if (DataType.isDecimal(type)) return `DECIMAL(${type.precision},${type.scale})`;
   if (DataType.isBool(type)) return "BOOLEAN";
-  if (DataType.isList(type) || DataType.isFixedSizeList(type)) return `${typeName(type.valueType)}[]`;
+  if (isAnyList(type)) return `${typeName(type.valueType)}[]`;
   if (DataType.isStruct(type)) {
     return `STRUCT(${type.children.map((field) => `${field.name} ${typeName(field.type)}`).join(", ")})`;
   }

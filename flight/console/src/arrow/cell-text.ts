@@ -1,7 +1,7 @@
 // The text of one value of an Arrow vector, exact wherever it lies: no 64-bit integer, decimal or nanosecond goes through a
 // float, in a column of its own or inside of lists, structs and maps. Times, intervals and durations read as the server's
 // CSV has them.
-import { DataType, type Map_, type Struct, Vector } from "apache-arrow";
+import { DataType, type FixedSizeList, type LargeList, type List, type Map_, type Struct, TimeUnit, Vector } from "apache-arrow";
 
 /** Digits of a second's fraction, by Arrow's units: seconds, milliseconds, microseconds, nanoseconds. */
 const DIGITS = [0, 3, 6, 9];
@@ -11,11 +11,14 @@ export function cellText(vector: Vector, row: number): string | null {
   if (DataType.isNull(type) || !vector.isValid(row)) return null;
   const data = vector.data[0]!;
   if (DataType.isTimestamp(type)) {
-    return instantText((data.values as BigInt64Array)[row]!, DIGITS[type.unit]!, Boolean(type.timezone));
+    const ticks = (data.values as BigInt64Array)[row]!;
+    // Nanoseconds end in 2262, which is a day as any other.
+    const infinite = type.unit === TimeUnit.NANOSECOND ? null : infinityText(ticks, LAST_TICK);
+    return infinite ?? instantText(ticks, DIGITS[type.unit]!, Boolean(type.timezone));
   }
   if (DataType.isDate(type)) {
     const days = type.unit === 0 ? (data.values as Int32Array)[row]! : Number(vector.get(row)) / 86_400_000;
-    return isoDate(BigInt(Math.floor(days)));
+    return infinityText(BigInt(Math.floor(days)), LAST_DAY) ?? isoDate(BigInt(Math.floor(days)));
   }
   if (DataType.isTime(type)) {
     return timeText(BigInt((data.values as Int32Array | BigInt64Array)[row]!), DIGITS[type.unit]!);
@@ -27,11 +30,16 @@ export function cellText(vector: Vector, row: number): string | null {
     return `\\x${[...(vector.get(row) as Uint8Array)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   }
   if (DataType.isFloat(type)) return floatText(vector.get(row) as number, type.precision === 1);
-  if (DataType.isList(type) || DataType.isFixedSizeList(type)) return listText(vector.get(row) as Vector);
+  if (isAnyList(type)) return listText(vector.get(row) as Vector);
   if (DataType.isStruct(type)) return structText(vector as Vector<Struct>, row);
   if (DataType.isMap(type)) return mapText(vector as Vector<Map_>, row);
   const value: unknown = vector.get(row);
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "object" ? JSON.stringify(value, withoutBigints) : String(value);
+}
+
+/** An integer that is too large for a JavaScript number, as a text: JSON.stringify refuses it otherwise. */
+function withoutBigints(_: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
 }
 
 /** A value inside of another, as JSON has it; numbers with all their digits, and what JSON lacks as text. */
@@ -42,7 +50,12 @@ function nestedText(vector: Vector, row: number): string {
 
 function isWrittenBare(type: DataType): boolean {
   return DataType.isInt(type) || DataType.isFloat(type) || DataType.isDecimal(type) || DataType.isBool(type)
-    || DataType.isList(type) || DataType.isFixedSizeList(type) || DataType.isStruct(type) || DataType.isMap(type);
+    || isAnyList(type) || DataType.isStruct(type) || DataType.isMap(type);
+}
+
+/** Lists of any length, of many values (as polars writes all of its lists), and of a fixed number. */
+export function isAnyList(type: DataType): type is List | LargeList | FixedSizeList {
+  return DataType.isList(type) || DataType.isLargeList(type) || DataType.isFixedSizeList(type);
 }
 
 function listText(items: Vector): string {
@@ -63,6 +76,14 @@ function mapText(vector: Vector<Map_>, row: number): string {
     fields.push(`${JSON.stringify(cellText(keys, at))}:${nestedText(values, at)}`);
   }
   return `{${fields.join(",")}}`;
+}
+
+const LAST_DAY = 2n ** 31n - 1n;
+const LAST_TICK = 2n ** 63n - 1n;
+
+/** DuckDB's infinite dates and times are the ends of what there is, and read as such. */
+function infinityText(value: bigint, last: bigint): string | null {
+  return value === last ? "infinity" : value === -last ? "-infinity" : null;
 }
 
 /** The fewest digits that name the number among those of its precision. */
