@@ -534,6 +534,17 @@ await page.locator('.run[data-outcome="done"] .answer').waitFor();
 await page.getByRole("button", { name: "Replay" }).click();
 await page.locator('.run[data-outcome="running"]').waitFor();
 await page.locator('.run[data-outcome="done"]').waitFor();
+// Cancelling a replay, which here waits at its first event, shows the run whole.
+await page.evaluate(() => {
+  const real = window.setTimeout;
+  window.setTimeout = (act, ms) => real(act, ms === 400 ? 1e9 : ms);
+  window.restoreTimeout = () => (window.setTimeout = real);
+});
+await page.getByRole("button", { name: "Replay" }).click();
+await page.locator('.run[data-outcome="running"]').waitFor();
+await page.getByRole("button", { name: "Cancel", exact: true }).click();
+await page.locator('.run[data-outcome="done"] .answer').waitFor();
+await page.evaluate(() => window.restoreTimeout());
 await page.locator(".call[data-tool=run_sql] .cm-content").click();
 await page.keyboard.press("ControlOrMeta+End");
 await page.keyboard.insertText("\nLIMIT 1");
@@ -625,6 +636,14 @@ const elsewhere = await context.newPage();
 if (token !== "") await elsewhere.addInitScript((known) => sessionStorage.setItem("querent.token", known), token);
 await elsewhere.goto(page.url());
 await elsewhere.locator('.run[data-outcome="running"]').waitFor();
+// Who only looked at it does not end it with a question of their own.
+const passing = await context.newPage();
+if (token !== "") await passing.addInitScript((known) => sessionStorage.setItem("querent.token", known), token);
+await passing.goto(page.url());
+await passing.locator('.run[data-outcome="running"]').waitFor();
+await passing.getByRole("button", { name: "New question" }).click();
+await passing.locator(".run").waitFor({ state: "detached" });
+await passing.close();
 await page.bringToFront();
 
 // Activity: the run that waits, a query that is killed.

@@ -22,6 +22,8 @@ export const pastRuns = new Cell<PastRun[]>([]);
 
 let abort: AbortController | null = null;
 let replay = 0;
+/** The run that is being replayed. */
+let replayed: string | null = null;
 
 export async function readPastRuns(): Promise<void> {
   pastRuns.set((await client.getAgentRuns({ limit: 60 })).runs);
@@ -115,8 +117,9 @@ async function readDecisions(id: string): Promise<void> {
   thread.update((runs) => runs.map((run) => (run.id === id ? decided(run, states) : run)));
 }
 
-/** Stops the run that goes on: by its id, so that its stream ends as it should. */
+/** Stops the run that goes on: by its id, so that its stream ends as it should. One that is replayed is shown whole. */
 export async function cancel(): Promise<void> {
+  if (replayed !== null) return openRun(replayed, false);
   const running = thread.value.at(-1);
   const reading = abort;
   if (!running?.id) return reading?.abort();
@@ -146,10 +149,12 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
   if (stored.status === "running") {
     // It was begun in another window, or before this page was loaded.
     thread.set([]);
-    await stream(newRun(stored.question, null), (options) => client.getAgentRunsRunIdEvents({ run_id: id }, options));
+    const followed = { ...newRun(stored.question, null), isFollowed: true };
+    await stream(followed, (options) => client.getAgentRunsRunIdEvents({ run_id: id }, options));
     return;
   }
   let run: AskRun = { ...newRun(stored.question, null), id: stored.run_id, model: stored.model_id };
+  if (isReplayed) replayed = id;
   for (const event of stored.trace) {
     run = fold(run, event);
     if (!isReplayed) continue;
@@ -157,6 +162,7 @@ export async function openRun(id: string, isReplayed: boolean): Promise<void> {
     await new Promise((resume) => setTimeout(resume, PACE[event.event] ?? 30));
     if (turn !== replay) return;
   }
+  replayed = null;
   if (run.outcome === "running") run = failed(run, stored.status, `The run ended: ${stored.status}.`);
   thread.set([run]);
   if (run.outcome === "paused") await readDecisions(stored.run_id);
@@ -167,6 +173,7 @@ const PACE: Record<string, number> = { run_started: 400, tool_call: 900, tool_re
 
 export function stopReplay(): void {
   replay++;
+  replayed = null;
 }
 
 /** Another caller has other questions. */
@@ -175,9 +182,11 @@ export function forgetConversation(): void {
   pastRuns.set([]);
 }
 
-/** Begins another conversation; a run of this one that goes on is stopped. */
+/** Begins another conversation; a run of this one that goes on is stopped, unless it was begun elsewhere and only looked at. */
 export function newConversation(): void {
-  if (thread.value.at(-1)?.outcome === "running") void cancel();
+  const last = thread.value.at(-1);
+  if (last?.isFollowed) abort?.abort();
+  else if (replayed === null && last?.outcome === "running") void cancel();
   clear();
 }
 

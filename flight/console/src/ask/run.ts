@@ -42,6 +42,8 @@ export interface AskRun {
   model: string | null;
   /** `paused`: a person has to decide on its calls. */
   outcome: "running" | "done" | "failed" | "paused";
+  /** It was begun elsewhere, or before this page was loaded, and is looked at. */
+  isFollowed: boolean;
   /** The paused run that it goes on from. */
   continues: string | null;
   steps: Step[];
@@ -65,7 +67,7 @@ export interface RunEvent {
 
 export function newRun(question: string, sessionId: string | null): AskRun {
   return {
-    id: null, sessionId, question, model: null, outcome: "running", continues: null, steps: [], answer: null, error: null,
+    id: null, sessionId, question, model: null, outcome: "running", isFollowed: false, continues: null, steps: [], answer: null, error: null,
     elapsedMs: null, tokens: null,
   };
 }
