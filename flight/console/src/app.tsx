@@ -17,7 +17,7 @@ import { AskView } from "./views/ask";
 import { CatalogView } from "./views/catalog";
 import { ImportView, droppedFiles } from "./views/import";
 import { QueryView } from "./views/query";
-import { openQuery } from "./views/query-tabs";
+import { forgetRows, openQuery } from "./views/query-tabs";
 import { SettingsView } from "./views/settings";
 
 interface View {
@@ -43,12 +43,13 @@ export function App() {
 
   const known = useCell(token);
   const before = useRef(known);
-  // Another token sees other tables and other questions.
+  // Another token sees other tables, other rows and other questions.
   useEffect(() => {
     if (before.current !== known) {
       before.current = known;
       forgetCatalogNames();
       forgetConversation();
+      forgetRows();
     }
     readCatalogNames().catch(() => undefined);
     readCaller().catch(() => undefined);

@@ -53,12 +53,22 @@ export function changeTab(id: string, fields: Partial<Tab>): void {
 }
 
 export function closeTab(id: string): void {
-  runs.value.get(id)?.cancel();
+  forgetRows([id]);
   const at = tabs.value.findIndex((tab) => tab.id === id);
   const rest = tabs.value.filter((tab) => tab.id !== id);
   if (rest.length === 0) rest.push({ ...FIRST, id: String(Math.random()), text: "" });
   tabs.set(rest);
   if (!rest.some((tab) => tab.id === openTab.value)) openTab.set(rest[Math.max(0, at - 1)]!.id);
+}
+
+/** Lets go of what ran in tabs, of all unless some are named, and of its rows. */
+export function forgetRows(ids: Iterable<string> = runs.value.keys()): void {
+  const kept = new Map(runs.value);
+  for (const id of ids) {
+    kept.get(id)?.cancel();
+    kept.delete(id);
+  }
+  runs.set(kept);
 }
 
 export function runTab(tab: Tab, part: Part | null = null): void {
