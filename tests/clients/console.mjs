@@ -350,6 +350,11 @@ await page.getByRole("button", { name: "Run it, with times" }).click();
 await shown(".plan-time");
 await picture("plan");
 await accessible("Plan");
+// A plan with times runs the query, which takes as long as it takes and can be ended.
+await write("SELECT count(*) FROM generate_series(1, 1000000000) AS s(value) WHERE tan(value) = 2");
+await page.getByRole("button", { name: "Run it, with times" }).click();
+await page.getByRole("button", { name: "Cancel the plan" }).click();
+await page.getByRole("button", { name: "Cancel the plan" }).waitFor({ state: "detached" });
 await page.getByRole("button", { name: "History", exact: true }).click();
 await page.getByLabel("Find in history").fill("AS missing");
 assert.equal(await page.locator(".history li").count(), 1);

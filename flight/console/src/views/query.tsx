@@ -248,6 +248,7 @@ function Plan({ tab, chosen }: { tab: Tab; chosen: Chosen }) {
   const [parts, setParts] = useState<PlanPart[] | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   const latest = useRef<Running | null>(null);
+  const [isRunning, setRunning] = useState(false);
   const statement = (): Statement => ({ text: chosen.current?.text ?? tab.text, language: tab.language, database: database.value });
   const canRun = (of: Statement) => of.language === "sql" && isReading(of);
   const explain = async (isRun: boolean) => {
@@ -257,19 +258,24 @@ function Plan({ tab, chosen }: { tab: Tab; chosen: Chosen }) {
     latest.current?.cancel();
     const running = run(planStatement(explained, isRun && canRun(explained)));
     latest.current = running;
+    setRunning(true);
     const result = await running.finished;
     if (latest.current !== running) return;
+    setRunning(false);
     const { rows } = result;
     if (result.failure || !rows) return setFailure(result.failure);
     const lines = Array.from({ length: rows.count }, (_, at) => readPlan(rows.text(at, 0) ?? "", rows.text(at, 1) ?? ""));
     setParts(lines);
   };
-  useEffect(() => void explain(false), [tab.id]);
+  useEffect(() => void explain(false), [tab.id, tab.language]);
+  // With times the query itself runs, which nobody waits for any more.
+  useEffect(() => () => latest.current?.cancel(), []);
   return (
     <div class="scroll pad">
       <div class="row">
         <button onClick={() => void explain(false)}>Explain</button>
         {canRun(statement()) && <button onClick={() => void explain(true)}>Run it, with times</button>}
+        {isRunning && <><span class="status" role="status">Running…</span><button onClick={() => latest.current?.cancel()}>Cancel the plan</button></>}
       </div>
       {failure && <FailureBox failure={failure} />}
       {parts?.map((part) => <PlanTree part={part} />)}
