@@ -26,12 +26,12 @@ const OPTIONS = [
   ["types", "Types", "zip=VARCHAR, born=DATE"],
   ["has_header", "Header", "true or false"],
   ["delimiter", "Delimiter", "; or \\t"],
-  ["quote", "Quote", "\""],
-  ["escape", "Escape", ""],
+  ["quote", "Quote", `"; '' for none`],
+  ["escape", "Escape", "\\; '' for none"],
   ["encoding", "Encoding", "latin-1"],
   ["skip", "Lines to skip", "0"],
-  ["comment", "Comment begins with", "#"],
-  ["null_value", "Null is", "NA, -"],
+  ["comment", "Comment begins with", "#; '' for nothing"],
+  ["null_value", "Null is", "NA, -; '' for no text"],
   ["null_padding", "Short lines end in nulls", "true or false"],
   ["date_format", "Dates", "%d.%m.%Y"],
   ["timestamp_format", "Timestamps", "%d.%m.%Y %H:%M"],
@@ -41,6 +41,9 @@ const OPTIONS = [
   ["rejects", "Table of bad lines", ""],
   ["compression", "Compression", "gzip"],
 ] as const satisfies [keyof Parameters, string, string][];
+
+/** What is written for an option that is to be empty; a field without letters leaves it to the server. */
+const NOTHING = "''";
 
 /** How a workbook is read: the server refuses the others. */
 const SHEET_OPTIONS = [
@@ -93,7 +96,7 @@ export function ImportView() {
   const chosenOptions = shown.filter(([name]) => options[name]).map(([, label]) => label);
   const send = () => {
     const said: Parameters = { table, format, database: chosen, if_exists: ifExists };
-    for (const [name] of shown) if (options[name]) said[name] = options[name];
+    for (const [name] of shown) if (options[name]) said[name] = options[name] === NOTHING ? "" : options[name];
     const empty = files.length === 1 && files[0]!.size === 0 ? files[0] : undefined;
     const other = unlike(files);
     if (other) setState({ step: "failed", failure: other });
