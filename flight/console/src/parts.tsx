@@ -53,6 +53,10 @@ export function Menu(props: { label: string; items: MenuItem[]; disabled?: boole
     document.addEventListener("pointerdown", outside);
     return () => document.removeEventListener("pointerdown", outside);
   }, [isOpen]);
+  // Where the keyboard goes on elsewhere, nothing hangs over it; a click in Safari takes the focus nowhere.
+  const left = ({ relatedTarget }: FocusEvent) => {
+    if (relatedTarget !== null && !place.current?.contains(relatedTarget as Node)) setOpen(false);
+  };
   const key = (event: KeyboardEvent) => {
     const items = [...(place.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
     const at = items.indexOf(document.activeElement as HTMLElement);
@@ -66,7 +70,7 @@ export function Menu(props: { label: string; items: MenuItem[]; disabled?: boole
     }
   };
   return (
-    <div class="menu" ref={place} onKeyDown={key}>
+    <div class="menu" ref={place} onKeyDown={key} onFocusOut={left}>
       <button aria-haspopup="menu" aria-expanded={isOpen} disabled={props.disabled ?? false} onClick={() => setOpen(!isOpen)}>
         {props.label} <span aria-hidden="true">▾</span>
       </button>
