@@ -2045,13 +2045,13 @@ export interface PostImportInput {
   if_exists?: "error" | "append" | "replace";
   /** what errors call the file in the body; its ending says format and compression */
   filename?: string;
-  /** CSV, JSON: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others */
+  /** CSV, JSON, workbooks: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others */
   types?: string;
   /** workbooks: the sheet, otherwise the first that holds something */
   sheet?: string;
   /** workbooks: its cells: A1:F10, B3:, B:F */
   range?: string;
-  /** CSV: whether the first record names the columns; this and the following are found in the file where they are not said */
+  /** CSV, workbooks: whether the first record names the columns; this and the following are found in the file where they are not said */
   has_header?: string;
   /** CSV: between values */
   delimiter?: string;
@@ -2061,11 +2061,11 @@ export interface PostImportInput {
   escape?: string;
   /** CSV, JSON: latin-1, utf-16, windows-1252 and so on */
   encoding?: string;
-  /** CSV: lines to skip at the beginning */
+  /** CSV, workbooks: lines, or rows, to skip at the beginning */
   skip?: string;
-  /** CSV: what a comment begins with */
+  /** CSV: what a comment begins with; empty: nothing */
   comment?: string;
-  /** CSV: the texts that stand for null, separated by commas */
+  /** CSV, workbooks: the texts that stand for null, separated by commas; empty: only the empty field */
   null_value?: string;
   /** CSV: whether missing fields at the end of a line are null */
   null_padding?: string;
@@ -2077,7 +2077,7 @@ export interface PostImportInput {
   decimal_separator?: string;
   /** CSV: what stands between the thousands of numbers */
   thousands?: string;
-  /** CSV, JSON: whether lines that cannot be read are set aside in a table */
+  /** CSV, JSON, workbooks: whether lines that cannot be read are set aside in a table */
   ignore_errors?: string;
   /** the name of that table, instead of TABLE_rejects */
   rejects?: string;

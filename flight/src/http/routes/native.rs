@@ -117,24 +117,27 @@ pub(super) const QUERY: Surface = Surface {
                     "what happens to a table that is there",
                 ),
                 Field::text("filename", "what errors call the file in the body; its ending says format and compression"),
-                Field::text("types", "CSV, JSON: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for all others"),
+                Field::text("types", "CSV, JSON, workbooks: types of columns: zip=VARCHAR,born=DATE; *=VARCHAR is for \
+                    all others"),
                 Field::text("sheet", "workbooks: the sheet, otherwise the first that holds something"),
                 Field::text("range", "workbooks: its cells: A1:F10, B3:, B:F"),
-                Field::text("has_header", "CSV: whether the first record names the columns; this and the following are found in \
-                    the file where they are not said"),
+                Field::text("has_header", "CSV, workbooks: whether the first record names the columns; this and \
+                    the following are found in the file where they are not said"),
                 Field::text("delimiter", "CSV: between values"),
                 Field::text("quote", "CSV: around values; empty: nothing"),
                 Field::text("escape", "CSV: before a quote within a value; empty: quotes are doubled"),
                 Field::text("encoding", "CSV, JSON: latin-1, utf-16, windows-1252 and so on"),
-                Field::text("skip", "CSV: lines to skip at the beginning"),
-                Field::text("comment", "CSV: what a comment begins with"),
-                Field::text("null_value", "CSV: the texts that stand for null, separated by commas"),
+                Field::text("skip", "CSV, workbooks: lines, or rows, to skip at the beginning"),
+                Field::text("comment", "CSV: what a comment begins with; empty: nothing"),
+                Field::text("null_value", "CSV, workbooks: the texts that stand for null, separated by commas; empty: \
+                    only the empty field"),
                 Field::text("null_padding", "CSV: whether missing fields at the end of a line are null"),
                 Field::text("date_format", "CSV: the format of dates, as in strftime"),
                 Field::text("timestamp_format", "CSV: the format of timestamps"),
                 Field::text("decimal_separator", "CSV: what stands before the fractions of numbers: `.` or `,`"),
                 Field::text("thousands", "CSV: what stands between the thousands of numbers"),
-                Field::text("ignore_errors", "CSV, JSON: whether lines that cannot be read are set aside in a table"),
+                Field::text("ignore_errors", "CSV, JSON, workbooks: whether lines that cannot be read are set aside \
+                    in a table"),
                 Field::text("rejects", "the name of that table, instead of TABLE_rejects"),
                 Field::text("compression", "how the file is compressed"),
             ])
