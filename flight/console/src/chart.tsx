@@ -1,8 +1,10 @@
 // A chart of rows by a Vega-Lite specification. The libraries are loaded when a chart is first shown; expressions are
 // interpreted, since the page's policy lets no text become code.
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { QuerentError } from "querent-client";
 import type { View } from "vega";
 
+import { asFailure } from "./api";
 import { useCell } from "./cell";
 import { saveAs } from "./download";
 import { isDark, theme } from "./preferences";
@@ -10,16 +12,17 @@ import { isDark, theme } from "./preferences";
 export function Chart({ spec, rows }: { spec: object; rows: Record<string, unknown>[] }) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<View | null>(null);
-  const [failure, setFailure] = useState<string | null>(null);
+  const [failure, setFailure] = useState<QuerentError | null>(null);
   const chosen = useCell(theme);
   useEffect(() => {
     let isCurrent = true;
+    setFailure(null);
     draw(place.current!, spec, rows).then(
       (made) => {
         if (isCurrent) view.current = made;
         else made.finalize();
       },
-      (error: unknown) => setFailure(String(error)),
+      (error: unknown) => isCurrent && setFailure(asFailure(error)),
     );
     return () => {
       isCurrent = false;
@@ -35,15 +38,17 @@ export function Chart({ spec, rows }: { spec: object; rows: Record<string, unkno
     const canvas = (await view.current?.toCanvas(2)) as HTMLCanvasElement | undefined;
     canvas?.toBlob((blob) => blob && saveAs(blob, "chart.png"));
   };
-  if (failure) return <p class="empty">The chart cannot be drawn: {failure}</p>;
   return (
-    <figure class="chart">
-      <div ref={place} role="img" aria-label={titleOf(spec)} />
-      <figcaption class="row">
-        <button class="link" onClick={() => void saveSvg()}>SVG</button>
-        <button class="link" onClick={() => void savePng()}>PNG</button>
-      </figcaption>
-    </figure>
+    <>
+      {failure && <p class="empty">The chart cannot be drawn: {failure.message} {failure.hint}</p>}
+      <figure class="chart">
+        <div ref={place} role="img" aria-label={titleOf(spec)} />
+        <figcaption class="row" hidden={failure !== null}>
+          <button class="link" onClick={() => void saveSvg()}>SVG</button>
+          <button class="link" onClick={() => void savePng()}>PNG</button>
+        </figcaption>
+      </figure>
+    </>
   );
 }
 
