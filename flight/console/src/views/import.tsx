@@ -260,7 +260,7 @@ function upload(files: File[], said: Parameters, setState: (state: State) => voi
   request.open("POST", `/v1/import?${params}`);
   if (token.value !== "") request.setRequestHeader("authorization", `Bearer ${token.value}`);
   request.upload.onprogress = (event) => setState({ step: "sending", sent: event.loaded, of: Math.max(of, event.total), stop: () => request.abort() });
-  request.onerror = () => fail(new QuerentError(0, "unreachable", "The server did not take the files."));
+  request.onerror = () => void whyUnsent(files).then(fail);
   request.onabort = () => fail(new QuerentError(0, "cancelled", "The import was cancelled; nothing was imported."));
   request.onload = () => {
     try {
@@ -281,6 +281,19 @@ function upload(files: File[], said: Parameters, setState: (state: State) => voi
     for (const file of files) form.append("file", file, file.name);
     request.send(form);
   }
+}
+
+/** Why files did not arrive: a browser reads a file as it was when it was chosen, and sends nothing of one that has changed. */
+async function whyUnsent(files: File[]): Promise<QuerentError> {
+  for (const file of files) {
+    try {
+      await file.slice(0, 1).arrayBuffer();
+    } catch {
+      const message = `${file.name} cannot be read: it has changed or is gone since it was chosen, or it is a folder.`;
+      return new QuerentError(0, "file_changed", message, "Choose it again; of a folder its files.");
+    }
+  }
+  return new QuerentError(0, "unreachable", "The server did not take the files.", "Is it still running?");
 }
 
 /** Names the fields of the form that would help, where the server's words cannot know of them. */
