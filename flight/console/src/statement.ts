@@ -134,13 +134,24 @@ function isFailure(line: Record<string, unknown>): boolean {
 /** What texts, quoted names and comments of SQL hold is no word of it. */
 const NO_WORDS = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[^]*?\*\//g;
 
+/** A statement's words, from its first on. */
+function wordsOf(text: string): string {
+  return text.replace(NO_WORDS, (part) => (/^['"]/.test(part) ? "''" : " ")).trim().replace(/^\(+\s*/, "");
+}
+
+/** Whether there may be other tables, columns or databases after a statement. */
+export function isDefining(statement: Statement): boolean {
+  if (statement.language === "kql") return !isReading(statement);
+  return /^(create|drop|alter|comment)\b/i.test(wordsOf(statement.text));
+}
+
 /** Whether running a statement again changes nothing. */
 export function isReading({ text, language }: Statement): boolean {
   if (language === "kql") {
     const command = text.replace(/^(\s|\/\/.*(\n|$))+/, "");
     return !command.startsWith(".") || /^\.show\b/.test(command);
   }
-  const bare = text.replace(NO_WORDS, (part) => (/^['"]/.test(part) ? "''" : " ")).trim().replace(/^\(+\s*/, "");
+  const bare = wordsOf(text);
   if (/^with\b/i.test(bare)) return !/\b(insert\s+into|delete\s+from|update|merge\s+into)\b/i.test(bare);
   return /^(select|from|values|table|summarize|pivot|unpivot|explain|show|describe|desc)\b/i.test(bare);
 }
