@@ -6,7 +6,7 @@
 // "keep", which asks for approval, and "wait".
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -281,6 +281,14 @@ const chosen = (name) => page.getByRole("combobox", { name, exact: true }).locat
 const kind = () => page.getByRole("group", { name: "Kind of chart" }).locator("[aria-pressed=true]").innerText();
 const marks = (shape) => page.locator(`.chart svg .mark-${shape} path`).count();
 await run("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier");
+// Without its libraries a chart says so, and is drawn once they are there.
+await page.route("**/console/vega*", (route) => route.abort());
+await page.getByRole("button", { name: "Chart", exact: true }).click();
+await page.getByText("The chart cannot be drawn: A part of this page could not be loaded.").waitFor();
+await page.unroute("**/console/vega*");
+await page.getByRole("button", { name: "Line", exact: true }).click();
+await shown(".chart svg .mark-line path");
+await page.getByRole("button", { name: "Rows", exact: true }).click();
 await page.getByRole("button", { name: "Chart", exact: true }).click();
 await shown(".chart svg .mark-rect path");
 assert.deepEqual([await kind(), await chosen("Across"), await chosen("Up"), await marks("rect")], ["Bars", "carrier", "n", 2]);
@@ -362,7 +370,6 @@ await accessible("History");
 
 // What has run is opened for the database that it ran in.
 await run("CREATE DATABASE sandbox");
-await page.reload();
 const database = page.locator(".query-view").getByRole("combobox", { name: "Database" });
 await database.locator("option", { hasText: "sandbox" }).waitFor({ state: "attached" });
 await database.selectOption("sandbox");
@@ -692,6 +699,14 @@ writeFileSync(nothing, "");
 await page.getByLabel("Files").setInputFiles(nothing);
 await page.getByRole("button", { name: "Import", exact: true }).click();
 await page.getByText("nothing.csv is empty").waitFor();
+// A file that was edited since it was chosen is sent by no browser.
+const edited = join(pictures, "edited.csv");
+writeFileSync(edited, "n\n1\n");
+await page.getByLabel("Files").setInputFiles(edited);
+writeFileSync(edited, "n\n1\n2\n");
+utimesSync(edited, new Date(0), new Date(0));
+await page.getByRole("button", { name: "Import", exact: true }).click();
+await page.locator(".failure-code", { hasText: "file_changed" }).waitFor();
 // Files of two formats would be read as the first one is.
 const records = join(pictures, "2024 people.json");
 writeFileSync(records, '{"name": "Ada"}\n');
