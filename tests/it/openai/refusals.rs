@@ -324,7 +324,8 @@ async fn conversations_of_one_caller_take_what_the_settings_say() {
     let settings = TestSettings::default().tokens("ann-tok:read:ann,bob-tok:read:bob");
     let most = ByteSize(20_000);
     let server =
-        TestServer::start(settings.change(|settings| settings.agent.max_conversation_bytes_per_caller = most)).await;
+        TestServer::start(settings.change(move |settings| settings.agent.max_conversation_bytes_per_caller = most))
+            .await;
     let items = json!({ "items": [{ "type": "message", "role": "user", "content": "x".repeat(7_000) }] });
     let taken = server.post("/v1/conversations", &items, ANN).await;
     assert_eq!(taken.status, 200, "{}", taken.text);
