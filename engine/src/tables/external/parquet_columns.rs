@@ -227,7 +227,7 @@ pub(crate) fn read_renamed_parquet(
     wanted: &Schema,
     mut each: impl FnMut(RecordBatch) -> Result<bool>,
 ) -> Result<()> {
-    let refusal = Refusal::default();
+    let refusal = RefusedPage::default();
     let unfit = |error: ParquetError| {
         let refused = refusal.lock().take().or_else(|| store_error_in(&error));
         refused.unwrap_or_else(|| bad_line(&file.path, None, None, error.to_string()))
@@ -276,7 +276,7 @@ fn months_of(
     file: &LocatedFile,
     columns: &SchemaRef,
     intervals: &[usize],
-    refusal: &Refusal,
+    refusal: &RefusedPage,
 ) -> Result<ParquetRecordBatchReader, ParquetError> {
     let months = |(place, field): (usize, &Arc<Field>)| match intervals.contains(&place) {
         true => Arc::new(field.as_ref().clone().with_data_type(DataType::Interval(IntervalUnit::YearMonth))),
@@ -329,10 +329,10 @@ impl ScanReader for RenamedParquetReader {
 }
 
 /// The refusal of a page: Parquet's reader hands errors on as texts.
-type Refusal = Arc<Mutex<Option<EngineError>>>;
+type RefusedPage = Arc<Mutex<Option<EngineError>>>;
 
 /// A file as the reader of Parquet takes it, wherever it lies. Blocks.
-struct ParquetChunks(LocatedFile, Refusal);
+struct ParquetChunks(LocatedFile, RefusedPage);
 
 impl ParquetChunks {
     fn read_from(&self, start: u64) -> Result<OpenSourceFile, ParquetError> {
