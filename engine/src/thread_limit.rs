@@ -34,7 +34,8 @@ async fn left_of_groups() -> Option<usize> {
 fn groups(own: &str) -> Vec<PathBuf> {
     let root = Path::new(GROUPS);
     let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let around = root.join(path);
+    // Of a path without a name at its end `join` makes one that ends with a slash.
+    let around: PathBuf = root.join(path).components().collect();
     let mut groups: Vec<PathBuf> =
         around.ancestors().take_while(|group| group.starts_with(root)).map(Path::to_path_buf).collect();
     groups.push(root.join("pids"));

@@ -85,19 +85,34 @@ fn time_of(text: &str, items: &[Item<'static>]) -> Option<NaiveDateTime> {
             .map(|time| time.naive_utc());
     }
     let date = date_of(&parsed)?;
-    // An hour of twelve without its half of the day is the hour that it says, as in DuckDB: 12 is noon.
-    if let (None, Some(hour)) = (parsed.hour_div_12(), parsed.hour_mod_12()) {
-        parsed.set_ampm(hour == 0).ok()?;
-    }
-    let has_time = parsed.hour_div_12().is_some() || parsed.hour_mod_12().is_some();
-    if has_time && parsed.minute().is_none() {
-        parsed.set_minute(0).ok()?;
-    }
-    let time = date.and_time(if has_time { parsed.to_naive_time().ok()? } else { NaiveTime::MIN });
+    let time = date.and_time(time_of_day(&mut parsed)?);
     match (parsed.offset(), zone) {
         (None, Some(zone)) => Some(instant_of(zone, &time)),
         (offset, _) => time.checked_sub_signed(chrono::TimeDelta::seconds(i64::from(offset.unwrap_or(0)))),
     }
+}
+
+/// Returns the time of day of what was read: the parts that it does not have are 0. An hour of twelve without its half of the day
+/// is the hour that it says, as in DuckDB: 12 is noon.
+fn time_of_day(parsed: &mut Parsed) -> Option<NaiveTime> {
+    let (half, hour) = (parsed.hour_div_12(), parsed.hour_mod_12());
+    let parts = [half, hour, parsed.minute(), parsed.second(), parsed.nanosecond()];
+    if parts.iter().all(Option::is_none) {
+        return Some(NaiveTime::MIN);
+    }
+    if hour.is_none() {
+        parsed.set_hour12(12).ok()?;
+    }
+    if half.is_none() {
+        parsed.set_ampm(hour == Some(0)).ok()?;
+    }
+    if parsed.minute().is_none() {
+        parsed.set_minute(0).ok()?;
+    }
+    if parsed.second().is_none() {
+        parsed.set_second(0).ok()?;
+    }
+    parsed.to_naive_time().ok()
 }
 
 /// Reads a text, and returns the time zone that it names for `%Z`; `None` where the text does not fit, or there is no such zone.
@@ -205,6 +220,9 @@ mod tests {
             ("24-3-5", "%y-%m-%d", Some("2024-03-05 00:00:00")),
             ("2024-03-05 10:00:00.05Z", "%Y-%m-%d %H:%M:%S.%fZ", Some("2024-03-05 10:00:00.050")),
             ("1.5", "%S.%g", Some("1900-01-01 00:00:01.500")),
+            ("30", "%M", Some("1900-01-01 00:30:00")),
+            ("7 PM", "%M %p", Some("1900-01-01 12:07:00")),
+            ("5", "%f", Some("1900-01-01 00:00:00.500")),
             ("5 1", "%f %S", Some("1900-01-01 00:00:01.500")),
             ("1.1234567", "%S.%f", None),
             ("1.", "%S.%f", None),
