@@ -235,12 +235,7 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<VerifiedQuery>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
-        let (words, policies) = (self.index.tokens(question), self.store.policies());
-        let similar =
-            corpus.queries.similar(&words, Rights::new(who, &policies), database, limit.saturating_mul(JUDGED_TIMES));
-        let mut known = self.known(who, similar, |similar| similar.object.tables().to_vec()).await?;
-        known.truncate(limit);
-        Ok(known)
+        self.similar(who, &corpus.queries, database, question, limit).await
     }
 
     /// The metrics visible to the caller that are most similar to a question, most similar first.
@@ -252,9 +247,20 @@ impl CatalogKnowledge<'_> {
         limit: usize,
     ) -> Result<Vec<Similar<Metric>>> {
         let corpus = self.cache.corpus(self.store, self.index).await?;
+        self.similar(who, &corpus.metrics, database, question, limit).await
+    }
+
+    async fn similar<T: KnowledgeObject + Send>(
+        self,
+        who: &Principal,
+        corpus: &Corpus<T>,
+        database: Option<&str>,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<Similar<T>>> {
         let (words, policies) = (self.index.tokens(question), self.store.policies());
-        let similar =
-            corpus.metrics.similar(&words, Rights::new(who, &policies), database, limit.saturating_mul(JUDGED_TIMES));
+        let judged = limit.saturating_mul(JUDGED_TIMES);
+        let similar = corpus.similar(&words, Rights::new(who, &policies), database, judged);
         let mut known = self.known(who, similar, |similar| similar.object.tables().to_vec()).await?;
         known.truncate(limit);
         Ok(known)

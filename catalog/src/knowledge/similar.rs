@@ -18,7 +18,6 @@ pub(crate) struct Corpus<T> {
     texts: Vec<Vec<String>>,
     /// The texts that contain a token, by token.
     postings: HashMap<String, Vec<usize>>,
-    weights: WordWeights,
     /// The length of each text's vector of weights.
     norms: Vec<f32>,
 }
@@ -32,9 +31,10 @@ impl<T: KnowledgeObject> Corpus<T> {
                 postings.entry(token.clone()).or_default().push(index);
             }
         }
-        let weights = WordWeights::of_texts(texts.iter());
-        let norms = texts.iter().map(|text| weights.norm(text)).collect();
-        Self { objects, texts, postings, weights, norms }
+        let count_of = |token: &str| postings.get(token).map_or(0, Vec::len);
+        let norms =
+            texts.iter().map(|text| norm(text, &|token: &str| weight(objects.len(), count_of(token)))).collect();
+        Self { objects, texts, postings, norms }
     }
 
     /// The objects visible to `who` that are most similar to a question's tokens, most similar first. What is hidden has no say
@@ -47,26 +47,32 @@ impl<T: KnowledgeObject> Corpus<T> {
         limit: usize,
     ) -> Vec<Similar<T>> {
         let is_seen: Vec<bool> = self.objects.iter().map(|object| object.is_visible(rights)).collect();
-        let of_seen = is_seen.contains(&false).then(|| {
-            let seen = self.texts.iter().zip(&is_seen).filter(|(_, is_seen)| **is_seen);
-            WordWeights::of_texts(seen.map(|(text, _)| text))
+        let seen = is_seen.iter().filter(|is_seen| **is_seen).count();
+        // How many of the seen texts contain a token, where there are others.
+        let counts: Option<HashMap<&str, usize>> = (seen < is_seen.len()).then(|| {
+            let seen_among = |texts: &Vec<usize>| texts.iter().filter(|index| is_seen[**index]).count();
+            self.postings.iter().map(|(token, texts)| (token.as_str(), seen_among(texts))).collect()
         });
-        let weights = of_seen.as_ref().unwrap_or(&self.weights);
-        let norm_of = |index: usize| match &of_seen {
-            Some(weights) => weights.norm(&self.texts[index]),
+        let count_of = |token: &str| match &counts {
+            Some(counts) => counts.get(token).copied().unwrap_or_default(),
+            None => self.postings.get(token).map_or(0, Vec::len),
+        };
+        let weight = |token: &str| weight(seen, count_of(token));
+        let norm_of = |index: usize| match &counts {
+            Some(_) => norm(&self.texts[index], &weight),
             None => self.norms[index],
         };
-        let norm = weights.norm(question);
+        let question_norm = norm(question, &weight);
         let mut products: HashMap<usize, f32> = HashMap::new();
         for token in question {
             for index in self.postings.get(token).into_iter().flatten().filter(|index| is_seen[**index]) {
-                *products.entry(*index).or_default() += weights.weight(token).powi(2);
+                *products.entry(*index).or_default() += weight(token).powi(2);
             }
         }
         let database = database.map(name_key);
         let mut found: Vec<(f32, usize)> = products
             .into_iter()
-            .map(|(index, product)| (product / (norm * norm_of(index)), index))
+            .map(|(index, product)| (product / (question_norm * norm_of(index)), index))
             .filter(|(similarity, index)| {
                 let object = &self.objects[*index];
                 *similarity >= MIN_SIMILARITY
@@ -82,35 +88,17 @@ impl<T: KnowledgeObject> Corpus<T> {
     }
 }
 
-/// What words weigh among some texts.
-struct WordWeights {
-    texts: usize,
-    /// How often each token stands in them.
-    counts: HashMap<String, usize>,
+fn weight(texts: usize, texts_with_token: usize) -> f32 {
+    if texts_with_token == 0 {
+        return 1.0;
+    }
+    let (texts, with_token) = (texts as f32, texts_with_token as f32);
+    1.0 + ((texts + 1.0) / (with_token + 1.0)).ln() / (1.0 + (texts + 1.0).ln())
 }
 
-impl WordWeights {
-    fn of_texts<'t>(texts: impl Iterator<Item = &'t Vec<String>>) -> Self {
-        let mut weights = Self { texts: 0, counts: HashMap::new() };
-        for text in texts {
-            weights.texts += 1;
-            for token in text {
-                *weights.counts.entry(token.clone()).or_default() += 1;
-            }
-        }
-        weights
-    }
-
-    fn weight(&self, token: &str) -> f32 {
-        let Some(with_token) = self.counts.get(token) else { return 1.0 };
-        let (texts, with_token) = (self.texts as f32, *with_token as f32);
-        1.0 + ((texts + 1.0) / (with_token + 1.0)).ln() / (1.0 + (texts + 1.0).ln())
-    }
-
-    /// The length of a text's vector of weights.
-    fn norm(&self, text: &[String]) -> f32 {
-        text.iter().map(|token| self.weight(token).powi(2)).sum::<f32>().sqrt()
-    }
+/// The length of a text's vector of weights.
+fn norm(text: &[String], weight: &impl Fn(&str) -> f32) -> f32 {
+    text.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt()
 }
 
 #[cfg(test)]
