@@ -23,6 +23,9 @@ pub use pending_calls::{
 };
 pub(crate) use rows::{delete_of_subject, purge as purge_conversations};
 
+/// What a file, a conversation or an item counts for beside its content and its names, in bytes: many empty ones take room too.
+pub const RECORD_BYTES: u64 = 1_024;
+
 /// A stored conversation. Fields that end with `_json` hold JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversationRecord {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Listed;
+use super::{Listed, RECORD_BYTES};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::principal::Principal;
@@ -10,8 +10,6 @@ use crate::store::Store;
 use crate::store::ownership::owner_filter;
 use crate::store::rows::{MAX_PAGE, as_limit, read_count, read_time};
 
-/// What a file counts for beside its content and its names, in bytes: many empty ones take room too.
-const RECORD_BYTES: u64 = 1_024;
 const COLUMNS: &str = "file_id, subject, filename, media_type, purpose, bytes, created_at";
 
 /// A stored file, without its content.

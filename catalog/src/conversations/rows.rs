@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 
-use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord};
+use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord, RECORD_BYTES};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
@@ -46,15 +46,15 @@ pub(super) fn open(
 }
 
 pub(super) fn stored_bytes(connection: &StoreConnection, subject: &str) -> Result<u64> {
+    let sum = |bytes: &str| format!("SELECT CAST(COALESCE(SUM({bytes} + {RECORD_BYTES}), 0) AS BIGINT)");
+    let of_conversation = sum("OCTET_LENGTH(title) + OCTET_LENGTH(metadata_json) + OCTET_LENGTH(state_json)");
     let sums = [
-        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(title) + OCTET_LENGTH(metadata_json) + OCTET_LENGTH(state_json) + 1024), 0)
-             AS BIGINT) FROM querent_conversation WHERE subject = ?",
-        "SELECT CAST(COALESCE(SUM(OCTET_LENGTH(item_json) + 1024), 0) AS BIGINT) FROM querent_item
-             WHERE subject = ? AND run_id IS NULL",
+        format!("{of_conversation} FROM querent_conversation WHERE subject = ?"),
+        format!("{} FROM querent_item WHERE subject = ? AND run_id IS NULL", sum("OCTET_LENGTH(item_json)")),
     ];
     let mut bytes = 0;
     for sum in sums {
-        bytes += connection.prepare_cached(sum)?.query_row([subject], |row| read_count(row, 0))?;
+        bytes += connection.prepare_cached(&sum)?.query_row([subject], |row| read_count(row, 0))?;
     }
     Ok(bytes)
 }

@@ -1,13 +1,10 @@
 //! Bounds what the conversations of a caller take together, whichever the protocol that adds to them.
 
-use querent_catalog::Principal;
+use querent_catalog::{Principal, RECORD_BYTES};
 
 use super::error::OpenAiError;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
-
-/// What a conversation, or an item, takes beside its content, as the catalog counts it.
-const RECORD_BYTES: u64 = 1_024;
 
 /// Takes room for so many bytes that a request adds to its caller's conversations. Errors: `too_many_conversations`.
 pub(in crate::http) async fn take_room(
