@@ -9,7 +9,7 @@ use crate::models::{ChatImage, ChatMessage, ToolSpec};
 use crate::protocols::fields::unknown_field;
 use crate::protocols::json::parse_json;
 use crate::protocols::responses::{
-    answer_schema, check_arguments_schema, check_item_count, check_tool_count, check_tool_name,
+    BadRequest, answer_schema, check_arguments_schema, check_item_count, check_tool_count, check_tool_name,
 };
 use crate::request::AnswerSchema;
 
@@ -328,7 +328,7 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHolm
         Some(Value::Array(entries)) => match check_item_count(name, entries.len()) {
             Ok(()) => entries.as_slice(),
             Err(fault) => {
-                faults.push(BadHolmesRequest::field("too_long", &[json!(name)], fault.message, &json!(entries.len())));
+                faults.push(too_long(name, fault, entries.len()));
                 &[]
             }
         },
@@ -337,6 +337,11 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHolm
             &[]
         }
     }
+}
+
+/// Returns a fault of a field that has more than is read.
+fn too_long(name: &str, fault: BadRequest, count: usize) -> BadHolmesRequest {
+    BadHolmesRequest::field("too_long", &[json!(name)], fault.message, &json!(count))
 }
 
 fn object<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHolmesRequest>) -> &'a Value {
@@ -361,7 +366,7 @@ fn check_conversation(conversation: &[Value], faults: &mut Vec<BadHolmesRequest>
     let calls = conversation.iter().map(|message| message["tool_calls"].as_array().map_or(0, Vec::len));
     let count = conversation.len() + calls.sum::<usize>();
     if let Err(fault) = check_item_count(HISTORY, count) {
-        return faults.push(BadHolmesRequest::field("too_long", &[at], fault.message, &json!(count)));
+        return faults.push(too_long(HISTORY, fault, count));
     }
     for (index, message) in conversation.iter().enumerate().filter(|(_, message)| !message.is_object()) {
         faults.push(BadHolmesRequest::wrong_type(&[at.clone(), json!(index)], "dict", message));
@@ -451,7 +456,7 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
     let mut tools = Vec::new();
     let entries = list(fields, NAME, faults);
     if let Err(fault) = check_tool_count(NAME, entries.len()) {
-        faults.push(BadHolmesRequest::field("too_long", &[json!(NAME)], fault.message, &json!(entries.len())));
+        faults.push(too_long(NAME, fault, entries.len()));
         return tools;
     }
     for (index, entry) in entries.iter().enumerate() {

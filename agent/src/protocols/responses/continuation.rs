@@ -17,7 +17,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::call_outputs::{check_client_outputs, check_outputs};
-use super::decisions::{Decided, DecidedCall, decided_id};
+use super::decisions::{Decided, DecidedCall, called_ids, decided_id};
 use super::item_messages::{Messages, StoredFile, messages, named_files};
 use super::removal::{take_out, take_out_result};
 use super::{
@@ -244,13 +244,7 @@ impl Continuation<'_> {
             None => None,
         };
         let ChangedItems { added, removed } = self.changed_items(&key, since).await?;
-        let removed_calls: HashSet<&str> = removed
-            .iter()
-            .filter_map(|item| match item {
-                InputItem::FunctionCall { call_id, .. } => Some(call_id.as_str()),
-                _ => None,
-            })
-            .collect();
+        let removed_calls = called_ids(&removed);
         for removed_item in &removed {
             if let InputItem::FunctionCallOutput { call_id, output } = removed_item {
                 // With its call it is gone already.

@@ -299,8 +299,8 @@ fn field_of_decision(protocol: Protocol, item: &InputItem) -> &'static str {
     }
 }
 
-/// The ids of the calls that are sent along.
-fn called_ids(items: &[InputItem]) -> HashSet<&str> {
+/// The ids of the calls among some items.
+pub(super) fn called_ids(items: &[InputItem]) -> HashSet<&str> {
     let called = items.iter().filter_map(|item| match item {
         InputItem::FunctionCall { call_id, .. } => Some(call_id.as_str()),
         _ => None,
