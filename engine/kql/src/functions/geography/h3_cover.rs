@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use h3o::{CellIndex, LatLng, Resolution};
 use serde_json::Value;
 
-use super::map_rings::{MapRing, cells_within};
+use super::map_rings::{MAX_PLACES, MapRing, cells_within};
 use super::set_order::{BUCKETS_OF_EMPTY, in_set_order};
 use super::shapes::PolygonShapes;
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
@@ -19,8 +19,6 @@ use crate::interrupt::{LoopTurns, check_interrupt};
 const DEFAULT_RESOLUTION: i64 = 6;
 /// The most cells of a polygon, as Kusto documents it.
 const MAX_CELLS: usize = 61_680;
-/// The most places along the sides of a polygon at which cells are looked for.
-const MAX_PLACES: f64 = 1e6;
 
 pub(in crate::functions) const FUNCTIONS: &[FunctionEntry] =
     &[entry("geo_polygon_to_h3cells", "j?nn", DYNAMIC, cells_of)];

@@ -11,7 +11,7 @@ use super::sphere::Vector;
 use crate::interrupt::{LoopTurns, check_interrupt};
 
 /// The most places along the sides of a polygon at which cells are looked for.
-const MAX_PLACES: f64 = 1e6;
+pub(super) const MAX_PLACES: f64 = 1e6;
 /// The places of H3's table beyond those that it expects to need.
 const SPARE_PLACES: u64 = 12;
 
