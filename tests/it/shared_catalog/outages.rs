@@ -17,6 +17,9 @@ const WRITE_TIME: Duration = Duration::from_secs(45);
 /// Longer than a read of known names waits: once for what nobody knows yet, and afterwards.
 const FIRST_READ_TIME: Duration = Duration::from_secs(20);
 const NEXT_READ_TIME: Duration = Duration::from_secs(4);
+/// Ends whatever holds a lock for its sleep.
+const END_SLEEPERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                            WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stands_still_is_not_waited_for_without_end() {
@@ -83,11 +86,10 @@ async fn a_lock_that_is_not_to_be_had_costs_one_statement() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), &url).await;
     create(&catalog, "orders").await.unwrap();
-    // Somewhat longer than a writer waits.
     let holds = "SET statement_timeout = 0; BEGIN; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE; \
-                 SELECT pg_sleep(14); COMMIT";
+                 SELECT pg_sleep(600)";
     let server = Arc::clone(&postgres);
-    let holder = tokio::task::spawn_blocking(move || server.psql("lake", holds).unwrap());
+    let holder = tokio::task::spawn_blocking(move || server.psql("lake", holds).unwrap_err());
     let held = "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted";
     wait_until("the lock is held", async || postgres.psql("lake", held).unwrap().trim() != "0").await;
     // All of them wait no longer than one.
@@ -96,6 +98,7 @@ async fn a_lock_that_is_not_to_be_had_costs_one_statement() {
         let error = refused.unwrap_err();
         assert_eq!(error.code(), "catalog_busy", "{error}");
     }
+    postgres.psql("postgres", END_SLEEPERS).unwrap();
     holder.await.unwrap();
     // The connection writes again, and so does what follows other servers.
     create(&catalog, "customers").await.unwrap();
@@ -131,10 +134,7 @@ async fn a_process_that_stands_still_in_its_commit_keeps_nobody_from_writing() {
     let written = tokio::spawn(create_orders());
     wait_until("the commit waits for the table", async || has_lock(false).await).await;
     server.signal("STOP");
-    let ends =
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active'
-                AND pid <> pg_backend_pid()";
-    postgres.psql("postgres", ends).unwrap();
+    postgres.psql("postgres", END_SLEEPERS).unwrap();
     holder.await.unwrap();
 
     create(&catalog, "customers").await.unwrap();
