@@ -75,11 +75,9 @@ impl Prover {
                     && (labelled.is_empty() || labelled.contains(row))
                     && called.is_none_or(|called| called == *column)
                     && !(is_factor && result.rows.len() > 1 && !is_of_ratios(result, *column))
-                    && !result.is_other_extreme(*column, clause)
-                    && !is_in_other_unit(result, *column, token, clause)
             });
             // `More than 1.5 million` is no 1.47 million, which is written so.
-            let mut equal = candidates.filter(|(_, column, value)| match is_bound {
+            let equal = candidates.filter(|(_, column, value)| match is_bound {
                 // A percentage is no amount, and the two of `no ward had more than two` no cell of a ward.
                 true => {
                     !(is_number && (is_bound_of_rows || labelled.len() == 1))
@@ -92,7 +90,11 @@ impl Prover {
                         || result.is_hour(token, *column, value)
                 }
             });
-            let found = equal.next();
+            // Few cells are equal, and what reads the clause costs more than comparing.
+            let mut found = equal.filter(|(_, column, _)| {
+                !result.is_other_extreme(*column, clause) && !is_in_other_unit(result, *column, token, clause)
+            });
+            let found = found.next();
             if let TextTokenKind::Number(number) = &token.kind
                 && labelled.is_empty()
                 && found.is_some()

@@ -578,15 +578,13 @@ pub(super) fn says(text: &str, words: &[&str]) -> bool {
 
 /// Returns where a name stands in a text as words of its own, whatever the case.
 pub(super) fn find_word(text: &str, name: &str) -> Option<usize> {
-    let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
-    let mut from = 0;
-    while let Some(at) = lower.get(from..)?.find(&wanted).map(|at| from + at) {
-        let end = at + wanted.len();
-        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        if !is_letter(text[..at].chars().next_back()) && !is_letter(text[end..].chars().next()) {
-            return Some(at);
-        }
-        from = at + wanted.chars().next().map_or(1, char::len_utf8);
-    }
-    None
+    let first = name.as_bytes().first()?;
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    memchr::memchr2_iter(lower, upper, text.as_bytes()).find(|at| {
+        let end = at + name.len();
+        text.get(*at..end).is_some_and(|found| found.eq_ignore_ascii_case(name))
+            && !is_letter(text[..*at].chars().next_back())
+            && !is_letter(text[end..].chars().next())
+    })
 }

@@ -1,6 +1,9 @@
 //! Units: that of a number, by the words behind it or the currency before it, and that of a column, by its name. What is
 //! measured in one is said in another of the same kind: kilograms in tonnes, cents in euros, degrees Celsius in Fahrenheit.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::foreign_numbers::without_added_part;
 use super::numbers::CURRENCIES;
 use super::rows::ProofRows;
@@ -340,10 +343,12 @@ pub(super) fn is_same_unit(one: &str, other: &str) -> bool {
 }
 
 fn unit_called(word: &str) -> Option<MeasureUnit> {
-    if word.is_empty() {
-        return None;
-    }
-    let is_called = |names: &&str| names.split(' ').any(|name| name == word);
-    let (quantity, size, _) = UNITS.iter().find(|(_, _, names)| is_called(names))?;
-    Some(MeasureUnit::of(*quantity, *size))
+    static BY_NAME: LazyLock<HashMap<&str, MeasureUnit>> = LazyLock::new(|| {
+        let named = |(quantity, size, names): &'static (Quantity, f64, &str)| {
+            names.split(' ').map(|name| (name, MeasureUnit::of(*quantity, *size)))
+        };
+        // The first of a name holds.
+        UNITS.iter().rev().flat_map(named).collect()
+    });
+    BY_NAME.get(word).copied()
 }
