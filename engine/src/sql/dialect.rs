@@ -60,6 +60,7 @@ impl Dialect for SqlDialect {
             | Token::Ampersand
             | Token::Pipe
             | Token::Overlap
+            | Token::Spaceship
             | Token::CaretAt => Some(Ok(self.prec_value(Precedence::PgOther))),
             _ => GenericDialect.get_next_precedence(parser),
         }

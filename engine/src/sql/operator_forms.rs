@@ -64,6 +64,8 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                 BinaryOperator::HashLongArrow => "json_extract_path_text",
                 BinaryOperator::PGStartsWith => "starts_with",
                 BinaryOperator::PGOverlap => "array_has_any",
+                // The planner would take it for `IS NOT DISTINCT FROM`, as MySQL has it.
+                BinaryOperator::Spaceship => "cosine_distance",
                 BinaryOperator::MyIntegerDivide => "div",
                 // Of integers `/` is whole here; DuckDB's `//` of other numbers has a fraction.
                 BinaryOperator::DuckIntegerDivide => {
