@@ -9,7 +9,7 @@ use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, TimeUnit, TimestampMicrosecondType,
     TimestampNanosecondType,
 };
-use chrono::format::{Fixed, Item, StrftimeItems};
+use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -168,9 +168,26 @@ fn c_pattern(pattern: &str) -> Result<Formatter> {
     }
     Ok(Box::new(move |time| {
         let mut text = String::new();
-        let written = write!(text, "{}", time.and_utc().format_with_items(items.iter()));
+        let written = write_items(&mut text, time, &items);
         written.map(|()| text).map_err(|_| invalid("the time does not fit its pattern".into()))
     }))
+}
+
+fn write_items(text: &mut String, time: &NaiveDateTime, items: &[Item<'static>]) -> std::fmt::Result {
+    let has_four_digits = |year: i32| (0..10_000).contains(&year);
+    let (year, iso_year) = (time.year(), time.iso_week().year());
+    if has_four_digits(year) && has_four_digits(iso_year) {
+        return write!(text, "{}", time.and_utc().format_with_items(items.iter()));
+    }
+    // chrono writes a plus before a year of five digits, and fills one before the year 0.
+    for item in items {
+        match item {
+            Item::Numeric(Numeric::Year, _) if !has_four_digits(year) => write!(text, "{year}")?,
+            Item::Numeric(Numeric::IsoYear, _) if !has_four_digits(iso_year) => write!(text, "{iso_year}")?,
+            other => write!(text, "{}", time.and_utc().format_with_items(std::iter::once(other)))?,
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn items(pattern: &str) -> Result<Vec<Item<'static>>> {

@@ -10,12 +10,12 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ScalarUDF, TryCast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::field_access::{FieldAccess, own_call};
 use super::interruptible_planning::InterruptiblePlanning;
-use crate::functions::DATE_PLUS_TIME;
+use crate::functions::{DATE_PLUS_TIME, scalar_functions};
 
 /// Returns the planners of expressions: ours, then DataFusion's.
 pub(super) fn expr_planners() -> &'static [Arc<dyn ExprPlanner>] {
@@ -62,6 +62,16 @@ impl ExprPlanner for DateArithmetic {
         };
         let (left, right) = (as_type(left, left_type), as_type(right, right_type));
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+
+    /// EXTRACT is the session's `date_part`, not DataFusion's own: its years are compared as those of calls are, and workers know it.
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        static DATE_PART: LazyLock<Option<Arc<ScalarUDF>>> =
+            LazyLock::new(|| scalar_functions().into_iter().find(|function| function.name() == "date_part"));
+        Ok(match DATE_PART.as_ref() {
+            Some(function) => PlannerResult::Planned(function.call(args)),
+            None => PlannerResult::Original(args),
+        })
     }
 }
 

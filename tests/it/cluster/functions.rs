@@ -126,8 +126,13 @@ async fn windows_run_on_workers() {
     assert!(analyzed.contains("WindowAggExec") && analyzed.contains("Stage 1"), "{analyzed}");
 }
 
-/// Casts that SQL does otherwise than Arrow are functions that are planned for a type.
-const CASTS: [(&str, &str); 5] = [
+/// Casts that SQL does otherwise than Arrow are functions that are planned for a type; EXTRACT is one that has no name of its own.
+const CASTS: [(&str, &str); 6] = [
+    (
+        "parts of times",
+        "SELECT extract(year FROM o_orderdate) AS y, date_part('month', o_orderdate) AS m, count(*) AS n FROM orders \
+         GROUP BY 1, 2 ORDER BY 1, 2",
+    ),
     (
         "texts as numbers",
         "SELECT CAST(substring(o_orderpriority, 1, 1) AS INTEGER) AS p, sum(CAST(substring(o_comment, 9) AS DOUBLE)) AS s, \
