@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow::compute::try_binary;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, Int64Type};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -58,7 +58,28 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         compute,
     };
     let definitions = [
-        size("bin", &["to_binary"], |arrays, _| shown(arrays, |number| format!("{number:b}"))),
+        Definition {
+            name: "bin",
+            aliases: &["to_binary"],
+            arguments: 1..=1,
+            takes: |types| match types {
+                // A text has the bits of its bytes.
+                [DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View] => Ok(vec![DataType::Utf8]),
+                [DataType::UInt64] => Ok(vec![DataType::UInt64]),
+                _ => Ok(vec![DataType::Int64]),
+            },
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, _| match arrays[0].data_type() {
+                DataType::Utf8 => texts(arrays, |text| text.bytes().map(|byte| format!("{byte:08b}")).collect()),
+                DataType::UInt64 => {
+                    let numbers = arrays[0].as_primitive::<UInt64Type>().iter();
+                    Ok(Arc::new(
+                        numbers.map(|number| number.map(|number| format!("{number:b}"))).collect::<StringArray>(),
+                    ))
+                }
+                _ => shown(arrays, |number| format!("{number:b}")),
+            },
+        },
         size("format_bytes", &["formatreadablesize"], |arrays, _| {
             shown(arrays, |bytes| bytes_text(bytes, 1024, &["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]))
         }),

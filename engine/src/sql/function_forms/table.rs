@@ -182,8 +182,18 @@ const SCALAR: &[(&str, usize, &str)] = &[
     // Of degrees, to where a double is exact.
     ("sind", 1, "round(sin(radians($1)), 15)"),
     ("cosd", 1, "round(cos(radians($1)), 15)"),
-    ("tand", 1, "round(tan(radians($1)), 14)"),
-    ("cotd", 1, "round(cot(radians($1)), 14)"),
+    (
+        "tand",
+        1,
+        "CASE WHEN round(cos(radians($1)), 15) = 0 THEN round(sin(radians($1)), 15) * CAST('Infinity' AS DOUBLE) \
+         ELSE round(tan(radians($1)), 14) END",
+    ),
+    (
+        "cotd",
+        1,
+        "CASE WHEN round(sin(radians($1)), 15) = 0 THEN round(cos(radians($1)), 15) * CAST('Infinity' AS DOUBLE) \
+         ELSE round(cot(radians($1)), 14) END",
+    ),
     ("asind", 1, "round(degrees(asin($1)), 13)"),
     ("acosd", 1, "round(degrees(acos($1)), 13)"),
     ("atand", 1, "round(degrees(atan($1)), 13)"),
