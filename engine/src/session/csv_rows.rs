@@ -1,5 +1,6 @@
 //! Rows of a query as a CSV file, for COPY. Null is the text that stands for it, without quotes; an empty text and a text
-//! that would be read as null are in quotes, so that both come back from readers that tell them apart.
+//! that would be read as null are in quotes, so that both come back from readers that tell them apart. So are texts that begin
+//! as comments or with an apostrophe, which readers that find out how a file is written take for comments and quotes.
 
 use std::io::Write;
 
@@ -72,7 +73,9 @@ impl<W: Write> CsvTexts<W> {
     /// Adds a field, in quotes where it must be or where its text has what ends fields.
     fn add(&self, text: &str, is_quoted: bool, line: &mut Vec<u8>) {
         let ends_field = |byte: u8| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n');
-        if !is_quoted && !text.bytes().any(ends_field) {
+        // What stands for null is none in quotes, such as `#N/A`.
+        let begins_otherwise = text != self.null && text.trim_start_matches(' ').starts_with(['#', '\'']);
+        if !is_quoted && !begins_otherwise && !text.bytes().any(ends_field) {
             line.extend_from_slice(text.as_bytes());
             return;
         }
@@ -105,8 +108,20 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_told_from_comments_and_from_quotes() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["'a'", "# b", "  #c", "d's #4", "-1"]));
+        let batch = RecordBatch::try_from_iter([("#x", texts)]).unwrap();
+        let mut file = CsvTexts::new(Vec::new(), b',', "");
+        file.write_header(&batch.schema()).unwrap();
+        file.write(&batch).unwrap();
+        let written = String::from_utf8(file.into_inner()).unwrap();
+        assert_eq!(written, "\"#x\"\n\"'a'\"\n\"# b\"\n\"  #c\"\nd's #4\n-1\n");
+    }
+
+    #[test]
     fn a_text_is_told_from_null() {
         assert_eq!(written(""), "\"a,b\",n,none\nNA,1,\n\"\",,\n,-2,\n\"x \"\"y\"\"\nz\",3,\n");
+        assert!(written("#N/A").contains("\nNA,1,#N/A\n"));
         assert_eq!(written("NA"), "\"a,b\",n,none\n\"NA\",1,NA\n\"\",NA,NA\nNA,-2,NA\n\"x \"\"y\"\"\nz\",3,NA\n");
     }
 }
