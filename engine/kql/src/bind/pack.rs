@@ -28,6 +28,9 @@ impl<'a> Binder<'a> {
             }
             _ => false,
         };
+        if let Some(other) = call.arguments.get(1) {
+            return invalid(other.span, format!("`{}` takes one argument at most here", call.function.text));
+        }
         let all: Vec<Typed> = scope.columns.iter().map(Column::typed).collect();
         let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
         let bag = self.packed(&names, all, span)?;

@@ -48,6 +48,15 @@ impl<'a> Binder<'a> {
             return invalid(span, format!("`{name}` needs rows in an order; put `sort by` or `serialize` before it"));
         }
         let arguments = self.arguments(call, scope)?;
+        let most = match name {
+            "prev" | "next" => 3,
+            "row_window_session" => 4,
+            _ => 2,
+        };
+        if arguments.len() > most {
+            let message = format!("{name}() takes at most {most} arguments, not {}", arguments.len());
+            return fail(BindErrorCode::TypeMismatch, span, message);
+        }
         let made = match name {
             "row_number" => self.row_number(arguments, span, windows)?,
             "prev" | "next" => self.neighbour(name, arguments, span, windows)?,
