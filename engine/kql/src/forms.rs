@@ -110,7 +110,7 @@ const CALLS: &[(&str, &str)] = &[
 
 const CONVERSIONS: &str =
     "convert one of them: tolong(a), todouble(a), tostring(a), tobool(a), todatetime(a), totimespan(a)";
-const TABLES: &str = "`.show tables` lists the tables";
+const TABLES: &str = "SHOW TABLES in SQL lists the tables, and `.show tables` over Kusto's REST interface";
 const DEFINITION: &str = "a function of the query's own stands before it: `let f = (x:long) { x + 1 };`";
 const OPERATOR: &str = "behind `|` stands an operator, as in `T | where a > 1 | summarize n = count() by k`";
 const CHARACTERS: &str =

@@ -85,7 +85,7 @@ async fn errors_say_where_and_what_instead() {
         ("otel_logs | take", "it is written as in `T | take 10`"),
         ("print substring('abc')", "it is written as in `substring(string, long, [long])`"),
         ("print a = 1, b = 2 | project zzzzzz", "the columns here are `a`, `b`"),
-        ("zzzzzz | count", "`.show tables` lists the tables"),
+        ("zzzzzz | count", "SHOW TABLES in SQL lists the tables, and `.show tables` over Kusto's REST interface"),
     ] {
         let reply = sent(&server, kql, &[]).await;
         assert_eq!(reply.json()["error"]["hint"], hint, "{kql}: {}", reply.text);
