@@ -29,6 +29,9 @@ pub(in crate::http) struct NotKept;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const MAX_KEY_BYTES: usize = 255;
 const ASK: &str = "/v1/agent/ask";
+const HOLMES_CHAT: &str = "/api/chat";
+/// Routes whose events have ids, by which a client that has a part of them gets what follows.
+const CONTINUED: [&str; 2] = [ASK, HOLMES_CHAT];
 /// Routes that start runs, by the end of their path.
 const ROUTES: [&str; 13] = [
     "/v1/responses",
@@ -41,7 +44,7 @@ const ROUTES: [&str; 13] = [
     "/run_sse",
     "/run",
     "/chat/stream-chat-state",
-    "/api/chat",
+    HOLMES_CHAT,
     "/ag-ui",
     "/a2a",
 ];
@@ -58,7 +61,8 @@ pub(in crate::http) async fn once(State(state): State<AppState>, request: Reques
     let is_run = request.method() == Method::POST && is_asked;
     // A client that has a part of the answer asks for the rest of it, which the run's own log has. An id that names no place
     // of a run takes nothing from the key.
-    let has_part = request.uri().path().ends_with(ASK) && matches!(EventId::of_request(request.headers()), Ok(Some(_)));
+    let is_continued = CONTINUED.iter().any(|route| request.uri().path().ends_with(route));
+    let has_part = is_continued && matches!(EventId::of_request(request.headers()), Ok(Some(_)));
     let caller = request.extensions().get::<Principal>().cloned();
     let key = request.headers().get(KEY).cloned().filter(|_| is_run && !has_part);
     let (Some(key), Some(caller)) = (key, caller) else {

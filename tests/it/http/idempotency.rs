@@ -208,6 +208,19 @@ async fn a_stream_that_broke_off_goes_on_behind_its_last_event() {
 }
 
 #[tokio::test]
+async fn of_holmesgpt_too_a_stream_with_a_key_goes_on_behind_its_last_event() {
+    let server = serve().await;
+    let body = json!({ "ask": "hello", "stream": true });
+    let (_, _, whole) = send(&server, "/api/chat", "k", &body).await;
+    let (first, rest) = whole.split_once("\n\n").unwrap();
+    let request = server.http.post(server.url("/api/chat")).header(KEY, "k").header("last-event-id", last_id(first));
+    let request = request.header("authorization", "Api-Key any-key");
+    let reply = request.json(&body).send().await.unwrap();
+    assert_eq!(reply.text().await.unwrap(), rest);
+    assert_eq!(server.model.requests().len(), 1, "one run");
+}
+
+#[tokio::test]
 async fn a_run_that_was_cancelled_with_its_client_begins_again() {
     let server = serve().await;
     let request = server.http.post(server.url("/v1/agent/ask")).json(&json!({ "question": "slow" }));
