@@ -35,8 +35,11 @@ export function Palette({ onClose }: { onClose(): void }) {
 
   // Before the next key, so that what is typed right after Ctrl-K is not lost.
   useLayoutEffect(() => {
-    dialog.current?.showModal();
-    dialog.current?.querySelector("input")?.focus();
+    const shown = dialog.current;
+    shown?.showModal();
+    shown?.querySelector("input")?.focus();
+    // Closing gives the keyboard back to where it was; a dialog that is only taken away does not.
+    return () => shown?.close();
   }, []);
   useEffect(() => {
     dialog.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
