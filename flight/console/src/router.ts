@@ -23,7 +23,8 @@ export function address(view: string, parts: string[] = [], params: Record<strin
 }
 
 function parse(hash: string): Route {
-  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  // A query that somebody wrote by hand may have question marks of its own.
+  const [, path = "", query = ""] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash) ?? [];
   const [view = "", ...parts] = path.split("/").filter((part) => part !== "").map(decode);
   return { view: (VIEWS as readonly string[]).includes(view) ? view : "query", parts, params: new URLSearchParams(query) };
 }
