@@ -408,6 +408,37 @@ for (const [address, column] of [["a/b.c", "first_one"], ["a.b/c", "second_one"]
 }
 await view("Query");
 for (const database of ["a", "a.b"]) await run(`DROP DATABASE "${database}" CASCADE`);
+// A table that is made while names are still being read is known, whenever the answer of before comes.
+let first = null;
+await page.route("**/v1/catalog/schema*", async (route) => {
+  if (first !== null) return route.continue();
+  first = route;
+});
+await view("Catalog");
+await page.waitForFunction(() => document.querySelector(".catalog-list .database") !== null);
+await view("Query");
+await run("CREATE TABLE late_name (a INT)");
+assert.ok(first, "names are read when the catalog is opened");
+const late = page.waitForResponse("**/v1/catalog/schema*");
+await first.continue();
+await late;
+await page.keyboard.press("ControlOrMeta+K");
+await page.keyboard.type("default.late_name");
+await page.locator(".palette [aria-selected=true]", { hasText: "default.late_name" }).waitFor();
+await page.keyboard.press("Escape");
+await page.unroute("**/v1/catalog/schema*");
+await run("DROP TABLE late_name");
+// A link that somebody wrote by hand has question marks of its own.
+await page.evaluate(() => (location.hash = "#/query?q=SELECT '?' AS sign&language=sql"));
+await page.locator(".query-view .cm-content", { hasText: "SELECT '?' AS sign" }).waitFor();
+// Ctrl-K closes it, too, and gives the keyboard back to where it was.
+await view("Query");
+await page.locator(".query-view .cm-content").focus();
+await page.keyboard.press("ControlOrMeta+K");
+await page.locator(".palette input").waitFor();
+await page.keyboard.press("ControlOrMeta+K");
+await page.locator(".palette").waitFor({ state: "detached" });
+assert.ok(await page.evaluate(() => document.activeElement.classList.contains("cm-content")), "the keyboard is nowhere");
 // What the palette has no name for is searched in the catalog.
 await page.keyboard.press("ControlOrMeta+K");
 await page.keyboard.type("who flies where");

@@ -55,6 +55,12 @@ export function readCatalogNames(): Promise<void> {
   return mine;
 }
 
+/** Reads the names after a change, which a reading that goes on may have missed. */
+export function readChangedNames(): Promise<void> {
+  reading = null;
+  return readCatalogNames();
+}
+
 async function readPages(isCurrent: () => boolean): Promise<void> {
   const names: CatalogNames = { databases: [], tables: [], isCut: false, isRead: true };
   let next: string | null = null;

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { PatchCatalogTablesTableInput, QuerentError } from "querent-client";
 
 import { asFailure, client } from "../api";
-import { readCatalogNames } from "../catalog-names";
+import { readChangedNames } from "../catalog-names";
 import { count } from "../format";
 import { Grid } from "../grid/grid";
 import { FailureBox, Switch } from "../parts";
@@ -35,7 +35,7 @@ export function TablePage({ database, table }: { database: string; table: string
   /** Sets comments, and shows the table as it is then. */
   const change = async (comments: PatchCatalogTablesTableInput["body"]) => {
     setShown(await client.patchCatalogTablesTable({ table, database, body: comments }));
-    readCatalogNames().catch(() => undefined);
+    readChangedNames().catch(() => undefined);
   };
   return (
     <article class="pad">

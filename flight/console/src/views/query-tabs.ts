@@ -1,5 +1,5 @@
 // The query view's tabs, what runs in them, and what has run before.
-import { readCatalogNames } from "../catalog-names";
+import { readChangedNames } from "../catalog-names";
 import { Cell, storedCell } from "../cell";
 import type { Language } from "../editor/editor";
 import type { Part } from "../editor/sql";
@@ -83,7 +83,7 @@ export function runTab(tab: Tab, part: Part | null = null): void {
   const running = run(statement);
   runs.set(new Map(runs.value).set(tab.id, running));
   void running.finished.then((result) => {
-    if (result.outcome === "done" && isDefining(statement)) readCatalogNames().catch(() => undefined);
+    if (result.outcome === "done" && isDefining(statement)) readChangedNames().catch(() => undefined);
     const entry: HistoryEntry = {
       text,
       language: statement.language,
