@@ -4,7 +4,7 @@ import { type PostImportAnswer, type PostImportInput, QuerentError } from "quere
 
 import { asFailure, needsToken, token } from "../api";
 import { caller, useIsReader } from "../caller";
-import { catalogNames, readCatalogNames } from "../catalog-names";
+import { catalogNames, readChangedNames } from "../catalog-names";
 import { Cell, useCell } from "../cell";
 import { bytes, count } from "../format";
 import { FailureBox, say } from "../parts";
@@ -61,15 +61,35 @@ const FORMATS: Record<string, Format> = {
 /** Files that were dropped outside of this view, which then opens. */
 export const droppedFiles = new Cell<FileList | null>(null);
 
+/** What is to be imported, as the person says it. */
+interface Form {
+  files: File[];
+  table: string;
+  format: Format;
+  ifExists: IfExists;
+  options: Record<string, string>;
+}
+
+const UNSAID: Form = { files: [], table: "", format: "csv", ifExists: "error", options: {} };
+
+/** An import goes on where the view is left, and is there with its form when it is opened again. */
+const form = new Cell<Form>(UNSAID);
+const progress = new Cell<State>({ step: "choosing" });
+
+function change(fields: Partial<Form>): void {
+  form.update((said) => ({ ...said, ...fields }));
+}
+
+function forgetImport(): void {
+  form.set(UNSAID);
+  progress.set({ step: "choosing" });
+}
+
 export function ImportView() {
   const names = useCell(catalogNames);
   const chosen = useCell(database);
-  const [files, setFiles] = useState<File[]>([]);
-  const [table, setTable] = useState("");
-  const [format, setFormat] = useState<Format>("csv");
-  const [ifExists, setIfExists] = useState<IfExists>("error");
-  const [options, setOptions] = useState<Record<string, string>>({});
-  const [state, setState] = useState<State>({ step: "choosing" });
+  const { files, table, format, ifExists, options } = useCell(form);
+  const state = useCell(progress);
   const [isOver, setOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   const isReader = useIsReader();
@@ -79,12 +99,14 @@ export function ImportView() {
     if (all.length === 0) return;
     // What is being sent would be shown as if it were these.
     if (state.step === "sending") return say("Wait for the import that goes on, or cancel it");
-    setFiles(all);
-    setState({ step: "choosing" });
     const { base, ending } = readName(all[0]!.name);
-    setTable(base);
-    setFormat(FORMATS[ending] ?? "csv");
+    change({ files: all, table: base, format: FORMATS[ending] ?? "csv" });
+    progress.set({ step: "choosing" });
   };
+  // What is done with is not there again.
+  useEffect(() => () => {
+    if (progress.value.step === "done") forgetImport();
+  }, []);
   const dropped = useCell(droppedFiles);
   useEffect(() => {
     if (dropped === null) return;
@@ -99,9 +121,9 @@ export function ImportView() {
     for (const [name] of shown) if (options[name]) said[name] = options[name] === NOTHING ? "" : options[name];
     const empty = files.length === 1 && files[0]!.size === 0 ? files[0] : undefined;
     const other = unlike(files);
-    if (other) setState({ step: "failed", failure: other });
-    else if (empty) setState({ step: "failed", failure: new QuerentError(0, "empty_file", `${empty.name} is empty: there is nothing to import.`) });
-    else upload(files, said, setState);
+    if (other) progress.set({ step: "failed", failure: other });
+    else if (empty) progress.set({ step: "failed", failure: new QuerentError(0, "empty_file", `${empty.name} is empty: there is nothing to import.`) });
+    else upload(files, said);
   };
   const databases = names.databases.includes(chosen) ? names.databases : [chosen, ...names.databases];
   if (isReader) return <Refusal />;
@@ -117,7 +139,11 @@ export function ImportView() {
         <p>Drop CSV, JSON, Excel, Parquet or Arrow files here; several become one table.</p>
         <button onClick={() => picker.current?.click()}>Choose files</button>
         <input ref={picker} type="file" multiple class="off-screen" tabIndex={-1} aria-label="Files"
-          onChange={(event) => choose(event.currentTarget.files)} />
+          onChange={({ currentTarget: input }) => {
+            choose(input.files);
+            // The same file may be chosen again, as after it has changed: browsers tell of other files only.
+            input.value = "";
+          }} />
         {files.length > 0 && (
           <ul class="files">{files.map((file) => <li>{file.name} <small>{bytes(file.size)}</small></li>)}</ul>
         )}
@@ -125,20 +151,20 @@ export function ImportView() {
       {files.length > 0 && (
         <form class="form" onSubmit={(event) => { event.preventDefault(); send(); }}>
           <div class="form-grid">
-            <label>Table<input required value={table} onInput={(event) => setTable(event.currentTarget.value)} /></label>
+            <label>Table<input required value={table} onInput={(event) => change({ table: event.currentTarget.value })} /></label>
             <label>Database
               <select value={chosen} onChange={(event) => database.set(event.currentTarget.value)}>
                 {databases.map((name) => <option>{name}</option>)}
               </select>
             </label>
             <label>Format
-              <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>
+              <select value={format} onChange={(event) => change({ format: event.currentTarget.value as Format })}>
                 <option value="csv">CSV</option><option value="ndjson">JSON</option>
                 <option value="xlsx">Excel</option><option value="parquet">Parquet</option><option value="arrow">Arrow</option>
               </select>
             </label>
             <label>If the table is there
-              <select value={ifExists} onChange={(event) => setIfExists(event.currentTarget.value as IfExists)}>
+              <select value={ifExists} onChange={(event) => change({ ifExists: event.currentTarget.value as IfExists })}>
                 <option value="error">stop</option><option value="append">add rows</option><option value="replace">replace it</option>
               </select>
             </label>
@@ -152,7 +178,7 @@ export function ImportView() {
                 {shown.map(([name, label, example]) => (
                   <label>{label}
                     <input name={name} placeholder={example} value={options[name] ?? ""}
-                      onInput={(event) => setOptions({ ...options, [name]: event.currentTarget.value })} />
+                      onInput={(event) => change({ options: { ...options, [name]: event.currentTarget.value } })} />
                   </label>
                 ))}
               </div>
@@ -252,27 +278,27 @@ function Reading({ reading }: { reading: Record<string, unknown> }) {
 }
 
 /** Sends the files with `XMLHttpRequest`, which tells how much has gone. */
-function upload(files: File[], said: Parameters, setState: (state: State) => void): void {
+function upload(files: File[], said: Parameters): void {
   const request = new XMLHttpRequest();
   const of = files.reduce((sum, file) => sum + file.size, 0);
-  const fail = (failure: QuerentError) => setState({ step: "failed", failure });
+  const fail = (failure: QuerentError) => progress.set({ step: "failed", failure });
   const params = new URLSearchParams(files.length === 1 ? { ...said, filename: files[0]!.name } : { ...said });
   request.open("POST", `/v1/import?${params}`);
   if (token.value !== "") request.setRequestHeader("authorization", `Bearer ${token.value}`);
-  request.upload.onprogress = (event) => setState({ step: "sending", sent: event.loaded, of: Math.max(of, event.total), stop: () => request.abort() });
+  request.upload.onprogress = (event) => progress.set({ step: "sending", sent: event.loaded, of: Math.max(of, event.total), stop: () => request.abort() });
   request.onerror = () => void whyUnsent(files).then(fail);
   request.onabort = () => fail(new QuerentError(0, "cancelled", "The import was cancelled; nothing was imported."));
   request.onload = () => {
     try {
       if (request.status === 401) needsToken.set(true);
       if (request.status >= 300) fail(withWayOut(QuerentError.read(request.responseText, request.status)));
-      else setState({ step: "done", answer: JSON.parse(request.responseText) as PostImportAnswer });
+      else progress.set({ step: "done", answer: JSON.parse(request.responseText) as PostImportAnswer });
     } catch (error) {
       fail(asFailure(error));
     }
-    readCatalogNames().catch(() => undefined);
+    readChangedNames().catch(() => undefined);
   };
-  setState({ step: "sending", sent: 0, of, stop: () => request.abort() });
+  progress.set({ step: "sending", sent: 0, of, stop: () => request.abort() });
   if (files.length === 1) {
     request.setRequestHeader("content-type", "application/octet-stream");
     request.send(files[0]!);
