@@ -621,6 +621,11 @@ await page.locator('.run[data-outcome="done"]').waitFor();
 await shown(".call[data-tool=run_kql] .chart svg .mark-arc path");
 await picture("pie");
 await accessible("a pie");
+// A question that is half written is there when another view was looked at.
+await page.getByRole("textbox", { name: "Question" }).fill("Which of the");
+await view("Catalog");
+await view("Ask");
+assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(), "Which of the");
 // A run that there is not stands alone, and not below another's answer.
 await page.evaluate(() => (location.hash = "#/ask/run/00000000-0000-7000-8000-000000000000"));
 await page.locator(".ask-thread .failure").waitFor();

@@ -9,7 +9,7 @@ import {
 import type { AskRun, Confidence, Proof } from "../ask/run";
 import { type MarkedCell, ToolCall } from "../ask/tool-call";
 import { catalogNames } from "../catalog-names";
-import { useCell } from "../cell";
+import { Cell, useCell } from "../cell";
 import { DatabaseField } from "../database-field";
 import { duration, time } from "../format";
 import { FailureBox, copy } from "../parts";
@@ -102,8 +102,11 @@ function Welcome() {
   );
 }
 
+/** What is written and not yet asked; it stays where another view is looked at meanwhile. */
+const draft = new Cell<string>("");
+
 function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing: boolean }) {
-  const [text, setText] = useState("");
+  const text = useCell(draft);
   const thinks = useCell(withThinking);
   const box = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
@@ -112,10 +115,10 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
   const send = () => {
     if (text.trim() === "" || isRunning) return;
     const question = text.trim();
-    setText("");
+    draft.set("");
     void ask(question).then((isAsked) => {
       // A question that did not arrive is there to be sent again.
-      if (!isAsked) setText((written) => (written === "" ? question : written));
+      if (!isAsked && draft.value === "") draft.set(question);
     });
   };
   const key = (event: KeyboardEvent) => {
@@ -132,7 +135,7 @@ function Composer({ isRunning, isFollowing }: { isRunning: boolean; isFollowing:
         aria-label="Question"
         placeholder={isFollowing ? "Ask on" : "Which carrier had the longest delays?"}
         value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
+        onInput={(event) => draft.set(event.currentTarget.value)}
         onKeyDown={key}
       />
       <div class="row">
