@@ -3,7 +3,7 @@ import type {
   CallOptions, GetAgentRunsAnswer, GetAgentRunsRunIdAnswer, PostAgentRunsRunIdApprovalsInput, QuerentError, ServerEvent,
 } from "querent-client";
 
-import { asFailure, client, isAbort, randomId, runClient } from "../api";
+import { asFailure, client, isAbort, randomId, runClient, token } from "../api";
 import { Cell, storedCell } from "../cell";
 import { database } from "../preferences";
 import { type ApprovalState, type AskRun, decided, fold, newRun } from "./run";
@@ -26,7 +26,10 @@ let replay = 0;
 let replayed: string | null = null;
 
 export async function readPastRuns(): Promise<void> {
-  pastRuns.set((await client.getAgentRuns({ limit: 60 })).runs);
+  const asked = token.value;
+  const { runs } = await client.getAgentRuns({ limit: 60 });
+  // An answer that comes late is of the token before.
+  if (token.value === asked) pastRuns.set(runs);
 }
 
 /** Asks a question in the open conversation. Returns whether a run began. */

@@ -18,13 +18,16 @@ export function Models() {
   const known = useCell(token);
   const [models, setModels] = useState<Models | null>(null);
   useEffect(() => {
+    let isCurrent = true;
+    const show = (answer: Models | null) => isCurrent && setModels(answer);
     client.getModels().then(
-      (answer) => setModels({
+      (answer) => show({
         current: answer.current ?? "",
         names: answer.data.filter((model) => model.owned_by === "operator").map((model) => model.id),
       }),
-      () => setModels(null),
+      () => show(null),
     );
+    return () => void (isCurrent = false);
   }, [known]);
   if (models === null) return null;
   return (

@@ -26,10 +26,11 @@ export function ServerTokens() {
   const [made, setMade] = useState<PostTokensAnswer | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
   const read = () => {
-    // Who is no administrator may not see them: for others there is nothing here.
+    const asked = token.value;
+    // Who is no administrator may not see them: for others there is nothing here. An answer that comes late is of the token before.
     client.getTokens({ limit: PAGE }).then(
-      (answer) => setTokens({ shown: answer.tokens, isCut: Boolean(answer.next_page_token) }),
-      () => setTokens(null),
+      (answer) => token.value === asked && setTokens({ shown: answer.tokens, isCut: Boolean(answer.next_page_token) }),
+      () => token.value === asked && setTokens(null),
     );
   };
   useEffect(read, [known]);

@@ -107,7 +107,10 @@ function ServerSettings() {
   const [settings, setSettings] = useState<GetSettingsAnswer["settings"]>([]);
   const [filter, setFilter] = useState("");
   useEffect(() => {
-    client.getSettings().then((answer) => setSettings(answer.settings), () => setSettings([]));
+    let isCurrent = true;
+    const show = (all: GetSettingsAnswer["settings"]) => isCurrent && setSettings(all);
+    client.getSettings().then((answer) => show(answer.settings), () => show([]));
+    return () => void (isCurrent = false);
   }, [known]);
   if (settings.length === 0) return null;
   const words = filter.toLowerCase();
