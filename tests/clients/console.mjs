@@ -630,6 +630,15 @@ assert.equal(await page.getByRole("textbox", { name: "Question" }).inputValue(),
 await page.evaluate(() => (location.hash = "#/ask/run/00000000-0000-7000-8000-000000000000"));
 await page.locator(".ask-thread .failure").waitFor();
 assert.equal(await page.locator(".run").count(), 0);
+// What takes almost two minutes is no minute and sixty seconds.
+const long = "00000000-0000-7000-8000-000000000002";
+const ended = { event: "run_finished", data: { outcome: "success", elapsed_ms: 119_700 } };
+await page.route(`**/v1/agent/runs/${long}`, (route) => route.fulfill({
+  json: { run_id: long, question: "How long?", model_id: "scripted", status: "success", trace: [ended] },
+}));
+await page.evaluate((id) => (location.hash = `#/ask/run/${id}`), long);
+await page.locator(".run footer", { hasText: "2 min 0 s" }).waitFor();
+await page.unroute(`**/v1/agent/runs/${long}`);
 // A question that does not arrive is there to be sent again; a stream that breaks off is said in words.
 await page.route("**/v1/agent/ask", (route) => route.abort());
 await page.getByRole("textbox", { name: "Question" }).fill("Which carrier had the most flights?");

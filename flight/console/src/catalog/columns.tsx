@@ -89,7 +89,7 @@ function Missing({ nulls, rows, name }: { nulls: number; rows: number; name: str
   return (
     <span class="missing">
       <meter min={0} max={100} value={percentage} aria-label={`missing values of ${name}`} />
-      {nulls === 0 ? "none" : percentage < 0.1 ? "< 0.1 %" : `${percentage.toFixed(1)} %`}
+      {nulls === 0 ? "none" : percentage < 0.1 ? "< 0.1 %" : percentage > 99.9 && nulls < rows ? "> 99.9 %" : `${percentage.toFixed(1)} %`}
     </span>
   );
 }
