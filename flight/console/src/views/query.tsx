@@ -256,6 +256,10 @@ function Plan({ tab, chosen }: { tab: Tab; chosen: Chosen }) {
     setParts(null);
     setFailure(null);
     latest.current?.cancel();
+    if (explained.text.trim() === "") {
+      latest.current = null;
+      return setRunning(false);
+    }
     const running = run(planStatement(explained, isRun && canRun(explained)));
     latest.current = running;
     setRunning(true);
