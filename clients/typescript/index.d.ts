@@ -2548,6 +2548,28 @@ export interface PostTokensAnswer {
   id: number;
   /** what people call it */
   name: string;
+  /** whom it stands for */
+  subject: string;
+  /** what it may do */
+  role: "read" | "write" | "admin";
+  /** the only databases that it sees; null for all */
+  databases: string[] | null;
+  /** roles that policies name */
+  roles: string[];
+  /** groups that policies name */
+  groups: string[];
+  /** texts by name, which policies compare with */
+  attributes: Record<string, any>;
+  /** whether it is accepted */
+  state: "active" | "expired" | "revoked";
+  /** who created it */
+  created_by: string;
+  /** when */
+  created_at: string;
+  /** when it ends */
+  expires_at: string | null;
+  /** when it was revoked */
+  revoked_at: string | null;
   /** the token itself */
   token: string;
 }

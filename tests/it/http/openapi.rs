@@ -73,6 +73,20 @@ async fn every_documented_route_answers_and_asks_for_its_role() {
     }
 }
 
+#[tokio::test]
+async fn the_document_has_every_field_of_a_created_token() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let document = server.get("/openapi.json", None).await.json();
+    let request = server.http.post(server.url("/v1/tokens")).json(&json!({ "name": "grafana", "role": "read" }));
+    let reply = server.send(request, Some("admin-tok")).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    let answer = &document["paths"]["/v1/tokens"]["post"]["responses"]["201"];
+    let known = &answer["content"]["application/json"]["schema"]["properties"];
+    for name in reply.json().as_object().unwrap().keys() {
+        assert!(!known[name].is_null(), "{name}: {answer}");
+    }
+}
+
 /// In the words of its protocol. Pages and probes, which let everybody in, take what browsers and proxies add.
 #[tokio::test]
 async fn every_route_refuses_a_parameter_that_it_does_not_take() {

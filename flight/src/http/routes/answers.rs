@@ -353,12 +353,19 @@ const TOKEN_FIELDS: &[Field] = &[
 /// `GET /v1/tokens`.
 pub(super) const TOKENS: Media =
     Media::json(&[Field::new("tokens", FieldKind::ListOf(TOKEN_FIELDS), "entries of the page").required(), NEXT_PAGE]);
+/// What is said of every token, and the token itself.
+const CREATED_TOKEN_FIELDS: [Field; TOKEN_FIELDS.len() + 1] = {
+    let mut fields = [Field::text("token", "the token itself").required(); TOKEN_FIELDS.len() + 1];
+    let mut at = 0;
+    while at < TOKEN_FIELDS.len() {
+        fields[at] = TOKEN_FIELDS[at];
+        at += 1;
+    }
+    fields
+};
+
 /// A token that was created.
-pub(super) const CREATED_TOKEN: Media = Media::json(&[
-    Field::new("id", FieldKind::Integer, "by which it is revoked").required(),
-    Field::text("name", "what people call it").required(),
-    Field::text("token", "the token itself").required(),
-]);
+pub(super) const CREATED_TOKEN: Media = Media::json(&CREATED_TOKEN_FIELDS);
 /// A token that was revoked.
 pub(super) const REVOKED_TOKEN: Media =
     Media::json(&[Field::new("revoked", FieldKind::Integer, "the token's id").required()]);
