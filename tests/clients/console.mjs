@@ -877,6 +877,17 @@ await page.locator(".activity li", { hasText: /Answered in .*: Ready\./ }).waitF
 assert.equal(await page.getByRole("button", { name: "Create a token" }).count(), token === "" ? 1 : 0, "tokens are an administrator's");
 await picture("settings");
 await accessible("Settings");
+// Where nothing else was chosen the system's looks hold, also when they change, and charts are drawn for them.
+await page.getByRole("group", { name: "Looks" }).getByRole("button", { name: "As the system" }).click();
+await view("Query");
+await run("SELECT 'a' AS name, 1 AS n");
+await page.getByRole("group", { name: "What to show" }).getByRole("button", { name: "Chart" }).click();
+for (const [scheme, other, colour] of [["dark", "Light", "#c3cbdd"], ["light", "Dark", "#3a4358"]]) {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.locator(".nav button", { hasText: other }).waitFor();
+  await page.locator(`.chart svg text[fill="${colour}"]`).first().waitFor();
+}
+await page.getByRole("group", { name: "What to show" }).getByRole("button", { name: "Rows" }).click();
 for (const theme of ["Light", "Dark"]) {
   await view("Settings");
   await page.getByRole("group", { name: "Looks" }).getByRole("button", { name: theme }).click();

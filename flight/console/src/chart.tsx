@@ -13,7 +13,8 @@ export function Chart({ spec, rows }: { spec: object; rows: Record<string, unkno
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<View | null>(null);
   const [failure, setFailure] = useState<QuerentError | null>(null);
-  const chosen = useCell(theme);
+  useCell(theme);
+  const isForDark = isDark();
   useEffect(() => {
     let isCurrent = true;
     setFailure(null);
@@ -29,7 +30,7 @@ export function Chart({ spec, rows }: { spec: object; rows: Record<string, unkno
       view.current?.finalize();
       view.current = null;
     };
-  }, [spec, rows, chosen]);
+  }, [spec, rows, isForDark]);
   const saveSvg = async () => {
     const svg = await view.current?.toSVG();
     if (svg) saveAs(new Blob([svg], { type: "image/svg+xml" }), "chart.svg");

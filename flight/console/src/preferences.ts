@@ -19,4 +19,5 @@ export function applyTheme(): void {
 }
 
 theme.watch(applyTheme);
-prefersDark.addEventListener("change", applyTheme);
+// What is drawn for one of them is drawn again where the system changes.
+prefersDark.addEventListener("change", () => theme.set(theme.value));
