@@ -142,6 +142,24 @@ async fn no_call_reaches_a_client_that_allows_none() {
     assert!(choice["message"]["tool_calls"].is_null(), "{choice}");
 }
 
+/// A call that waits for a person would end a run that only a call of the client's may end.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_before_a_forced_call() {
+    let server = serve().await;
+    let last = |response: &Value| response["output"].as_array().unwrap().last().unwrap()["type"].clone();
+    for choice in [json!("required"), json!({"type": "function", "name": "get_weather"})] {
+        let body = json!({"input": "store the sky", "tools": [weather()], "tool_choice": choice});
+        let response = respond(&server, body).await;
+        assert_eq!(last(&response), "function_call", "{response:#}");
+        assert_eq!(response["output"][0]["status"], "failed", "{response:#}");
+        let offered = offered(&server);
+        assert!(offered.contains(&"run_sql".to_owned()), "{offered:?}");
+        assert!(!offered.contains(&"create_table_as".to_owned()), "{offered:?}");
+    }
+    let paused = respond(&server, json!({"input": "store the sky", "tools": [weather()]})).await;
+    assert_eq!(last(&paused), "mcp_approval_request", "{paused:#}");
+}
+
 /// Clients with types want every key of a tool, a format and an item.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_repeated_has_all_keys() {
