@@ -60,6 +60,28 @@ async fn clients_of_ag_ui_before_1_get_outcomes_that_they_know() {
     assert_eq!(pending.as_array().map(Vec::len), Some(1), "{told:#?}");
 }
 
+/// A client before 1.0 has no outcome for it, and would take the run for one that has its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_cancelled_is_not_finished_for_any_client_of_ag_ui() {
+    let server = serve().await;
+    for (round, version) in [Value::Null, json!("1.0")].into_iter().enumerate() {
+        let mut body = asked("slow");
+        body["protocolVersion"] = version.clone();
+        let cancelled = async {
+            server.model.calls().wait_for(|calls| calls.started == round + 1).await.unwrap();
+            let run = server.get("/v1/agent/runs", ANN).await.json()["runs"][0]["run_id"].clone();
+            server.post(&format!("/v1/agent/runs/{}/cancel", run.as_str().unwrap()), &json!({}), ANN).await
+        };
+        let (reply, cancelled) = tokio::join!(server.post(AG_UI, &body, ANN), cancelled);
+        assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+        let last = events(&reply.text).pop().unwrap();
+        match version {
+            Value::Null => assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("cancelled"))),
+            _ => assert_eq!(last["outcome"], json!({ "type": "cancelled" }), "{last}"),
+        }
+    }
+}
+
 /// As in the other protocols; of the server's own calls a run that broke off leaves some without a result.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_an_ag_ui_client_are_answered_together() {
