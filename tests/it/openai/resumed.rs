@@ -102,6 +102,35 @@ async fn a_pause_that_is_not_stored_goes_on_from_the_clients_history() {
     }
 }
 
+/// openai-agents answers a call of its own and a request for approval of one reply together, in the whole history.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_and_an_output_come_together_in_the_whole_history() {
+    let server = serve().await;
+    for store in [true, false] {
+        let question = json!({"role": "user", "content": "a mixed reply"});
+        let asked = json!({"input": [question], "tools": [weather()], "store": store});
+        let paused = respond(&server, asked).await["output"].clone();
+        let of_kind = |kind: &str| paused.as_array().unwrap().iter().find(|item| item["type"] == kind).unwrap();
+        let request = &of_kind("mcp_approval_request")["id"];
+        let output = json!({
+            "type": "function_call_output",
+            "call_id": of_kind("function_call")["call_id"],
+            "output": "sunny",
+        });
+        let denial = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": false});
+        let mut input = vec![question];
+        input.extend(paused.as_array().unwrap().iter().cloned());
+        for decided in [[output.clone(), denial.clone()], [denial, output]] {
+            let input = [&input[..], &decided].concat();
+            let body = json!({"input": input, "tools": [weather()], "store": store});
+            assert_eq!(respond(&server, body).await["output_text"], "It is sunny, and kept.");
+            let told = told(&server);
+            assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::Tool]].concat(), "{told:?}");
+            assert!(told[3..].iter().any(|message| message.content == "sunny"), "{told:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_tools_that_the_choice_allows_are_offered() {
     let server = serve().await;

@@ -120,7 +120,7 @@ impl Continuation<'_> {
         let decided = self.decided_calls(request.protocol, &items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
-            Decided::Resume(resumed) => resumed,
+            Decided::Resume(resumed) => self.with_outputs_sent_along(resumed, &items).await?,
         };
         if let (Some(previous), Some(first)) = (&previous, resumed.first()) {
             let made_by = first.call.run_id;

@@ -107,6 +107,31 @@ impl Continuation<'_> {
         Ok(decided)
     }
 
+    /// Adds the outputs of the other calls of the same response, where they are sent along with their calls: whoever sends
+    /// the whole history answers a call of its own beside one that a person decides.
+    pub(super) async fn with_outputs_sent_along(
+        &self,
+        mut resumed: Vec<DecidedCall>,
+        items: &[InputItem],
+    ) -> Result<Vec<DecidedCall>> {
+        let Some(run_id) = resumed.first().map(|decided| decided.call.run_id) else { return Ok(resumed) };
+        for call in self.catalog.pending_calls().of_run(self.who, run_id).await? {
+            let is_decided = resumed.iter().any(|decided| decided.call.call_id == call.call_id);
+            if is_decided || call.kind != PendingKind::ClientTool {
+                continue;
+            }
+            let sent = items.iter().enumerate().find_map(|(at, item)| match item {
+                InputItem::FunctionCallOutput { call_id, output } if *call_id == call.call_id => Some((at, output)),
+                _ => None,
+            });
+            if let Some((at, output)) = sent {
+                resumed.push(DecidedCall { at, call, decision: CallDecision::Output(output.clone()) });
+            }
+        }
+        resumed.sort_by_key(|decided| decided.at);
+        Ok(resumed)
+    }
+
     /// Finds out which of the decisions begin a run. Errors: `already_resumed`.
     pub(super) async fn sort(
         &self,
