@@ -329,6 +329,7 @@ async fn a_call_is_decided_where_it_was_made() {
         json!({"input": [approval], "conversation": "c-8"}),
         json!({"input": [approval], "previous_response_id": other["id"]}),
         json!({"input": [output], "previous_response_id": other["id"]}),
+        json!({"input": [output], "conversation": "c-8"}),
     ] {
         let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
@@ -341,6 +342,23 @@ async fn a_call_is_decided_where_it_was_made() {
     let thanks = json!({"role": "user", "content": "thanks"});
     let told = respond(&server, json!({"input": [approval, thanks], "conversation": "c-8"})).await;
     assert_eq!(told["output_text"], "You are welcome.");
+}
+
+/// Its responses stay, and what they wait for; a conversation that is begun under the same name has none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_outlives_its_conversation() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "create a table", "conversation": "c-9"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    let deleted = server.send(server.http.delete(server.url("/v1/conversations/c-9")), ANN).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    let body = json!({"input": [approval], "conversation": "c-9"});
+    let refused = server.post("/v1/responses", &body, ANN).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", refused.text);
+    let body = json!({"input": [approval], "previous_response_id": paused["id"]});
+    assert_eq!(respond(&server, body).await["output_text"], "It is made.");
+    assert_eq!(roles(&told(&server)), CALLED);
 }
 
 /// A client whose connection broke does not know that its second attempt went well.

@@ -50,18 +50,16 @@ enum RepeatedDecision {
 
 impl Continuation<'_> {
     /// Finds the decisions among the items, and the calls they decide. Within a conversation an output also decides a
-    /// call that waits where the call is sent along. Errors: `unknown_call`, also for a call of another conversation,
-    /// which would be decided without the question that led to it.
+    /// call that waits where the call is sent along. Errors: `unknown_call`, also for a call that was not made in the
+    /// conversation, which would be decided without the question that led to it.
     pub(super) async fn decided_calls(
         &self,
         protocol: Protocol,
         items: &[InputItem],
         conversation: Option<&ConversationKey>,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
-        let is_elsewhere = |call: &PendingCall| match (conversation, &call.conversation) {
-            (Some(named), Some(own)) => named != own,
-            _ => false,
-        };
+        let is_elsewhere =
+            |call: &PendingCall| conversation.is_some_and(|named| call.conversation.as_ref() != Some(named));
         let mut decided: Vec<DecidedCall> = Vec::new();
         let called = called_ids(items);
         let last_new = items.iter().rposition(is_new);
@@ -79,8 +77,9 @@ impl Continuation<'_> {
                 // The client sends what was said elsewhere.
                 Ok(call) if is_elsewhere(&call) && call.state != PendingState::Waiting && is_followed => continue,
                 Ok(call) if is_elsewhere(&call) => {
-                    let message =
-                        format!("the call of `{id}` was made in another conversation; decide it there, or name none");
+                    let message = format!(
+                        "the call of `{id}` was made outside of this conversation; decide it there, or name none"
+                    );
                     return Err(BadRequest::new("unknown_call", param, message).into());
                 }
                 Ok(call) => call,
