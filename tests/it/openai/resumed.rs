@@ -2,10 +2,10 @@
 //! way the client sends it. Each case is what one of OpenAI's client libraries does.
 
 use querent_agent::models::{ChatMessage, ChatRole};
-use querent_tests::TestServer;
+use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
 
-use super::serve;
+use super::{script, serve};
 
 /// The system, the question, the call, its result.
 const CALLED: [ChatRole; 4] = [ChatRole::System, ChatRole::User, ChatRole::Assistant, ChatRole::Tool];
@@ -342,6 +342,27 @@ async fn a_call_is_decided_where_it_was_made() {
     let thanks = json!({"role": "user", "content": "thanks"});
     let told = respond(&server, json!({"input": [approval, thanks], "conversation": "c-8"})).await;
     assert_eq!(told["output_text"], "You are welcome.");
+}
+
+/// An administrator would execute the call with other rights than those of whom the model worked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_decides_no_call_of_others() {
+    let settings = TestSettings::default().tokens("ann-tok:write:ann,root-tok:admin:root").script(script());
+    let server = TestServer::start(settings.change(|settings| settings.agent.write_tools = true)).await;
+    let paused = respond(&server, json!({"input": "create a table"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    for (body, code) in [
+        (json!({"input": [approval]}), "unknown_call"),
+        (json!({"input": [approval], "previous_response_id": paused["id"]}), "previous_response_not_found"),
+        (json!({"input": "thanks", "previous_response_id": paused["id"]}), "previous_response_not_found"),
+    ] {
+        let refused = server.post("/v1/responses", &body, Some("root-tok")).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{}", refused.text);
+    }
+    let path = format!("/v1/responses/{}", paused["id"].as_str().unwrap());
+    assert_eq!(server.get(&path, Some("root-tok")).await.status, 200);
+    assert_eq!(respond(&server, json!({"input": [approval]})).await["output_text"], "It is made.");
 }
 
 /// Its responses stay, and what they wait for; a conversation that is begun under the same name has none of it.

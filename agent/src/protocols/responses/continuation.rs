@@ -316,7 +316,8 @@ impl Continuation<'_> {
         };
         let run_id = run_of_response(response_id).ok_or_else(unknown)?;
         let run = match self.catalog.runs().get(self.who, run_id).await {
-            Ok(run) if run.retained => run,
+            // Administrators may look on.
+            Ok(run) if run.retained && run.subject == self.who.subject() => run,
             Ok(_) => return Err(unknown().into()),
             Err(CatalogError::RunNotFound { .. }) => return Err(unknown().into()),
             Err(error) => return Err(error.into()),

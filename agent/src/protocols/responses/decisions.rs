@@ -72,7 +72,14 @@ impl Continuation<'_> {
             }
             let is_followed = last_new > Some(at);
             let param = field_of_decision(protocol, item);
-            let call = match self.catalog.pending_calls().get(self.who, id).await {
+            let found = match self.catalog.pending_calls().get(self.who, id).await {
+                // Whoever may look on would execute the call with other rights than those of whom the model worked for.
+                Ok(call) if call.subject != self.who.subject() => {
+                    Err(CatalogError::PendingCallNotFound { id: id.to_owned() })
+                }
+                found => found,
+            };
+            let call = match found {
                 Ok(call) if is_sent_along && (call.state != PendingState::Waiting || is_elsewhere(&call)) => continue,
                 // The client sends what was said elsewhere.
                 Ok(call) if is_elsewhere(&call) && call.state != PendingState::Waiting && is_followed => continue,
