@@ -117,6 +117,12 @@ impl Continuation<'_> {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
         };
+        if let (Some(previous), Some(key), Some(response_id)) = (&previous, &conversation, previous_response_id)
+            && previous.conversation.as_ref() != Some(key)
+        {
+            let message = format!("response `{response_id}` is not of the session `{}`; name its own, or none", key.id);
+            return Err(BadRequest::invalid("previous_response_id", message).into());
+        }
         let decided = self.decided_calls(request.protocol, &items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
