@@ -4,7 +4,7 @@ use querent_tests::script::run_sql;
 use querent_tests::{NodeJs, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
-use super::{run_python, serve};
+use super::{run_python, script, serve};
 use crate::adk::without_ids;
 
 const AG_UI: &str = "/ag-ui";
@@ -63,7 +63,7 @@ async fn clients_of_ag_ui_before_1_get_outcomes_that_they_know() {
 /// A client before 1.0 has no outcome for it, and would take the run for one that has its answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_cancelled_is_not_finished_for_any_client_of_ag_ui() {
-    let server = serve().await;
+    let server = TestServer::start(TestSettings::default().tokens("ann-tok:write:ann").script(script())).await;
     for (round, version) in [Value::Null, json!("1.0")].into_iter().enumerate() {
         let mut body = asked("slow");
         body["protocolVersion"] = version.clone();
