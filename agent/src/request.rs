@@ -251,6 +251,15 @@ impl RunRequest {
         self.server_tools.as_ref().is_none_or(|names| names.iter().any(|name| name == tool))
     }
 
+    /// Whether the client forced a call of its own tools, which alone may end the run.
+    pub(crate) fn forces_client_call(&self) -> bool {
+        match &self.tool_choice {
+            ToolChoice::Named(name) => self.client_tools.iter().any(|tool| tool.name == *name),
+            ToolChoice::Required => !self.client_tools.is_empty(),
+            ToolChoice::Auto | ToolChoice::None => false,
+        }
+    }
+
     /// Creates a request with `input` and defaults for the rest.
     pub fn new(protocol: Protocol, input: Vec<ChatMessage>) -> Self {
         Self {

@@ -109,6 +109,10 @@ async def approvals():
     for options in [{}, {"auto_previous_response_id": True}]:
         assert (await Runner.run(deciding, "create a table", **options)).final_output == "It is made."
     assert asked == [("create_table_as", "tables")] * 2, asked
+    # A call of the application's own in the same reply is answered beside the decision.
+    both = Agent("writer", model=responses, tools=[get_weather, server(on_approval_request=decide)])
+    for options in [{}, {"auto_previous_response_id": True}]:
+        assert (await Runner.run(both, "a mixed reply", **options)).final_output == "It is sunny, and kept."
 
     # The run is put away and goes on later: nothing but its own history is sent.
     agent = Agent("writer", model=responses, tools=[server()])

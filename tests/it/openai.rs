@@ -201,6 +201,17 @@ fn script() -> Value {
             ]},
             say("Rain and sun."),
         ]},
+        {"when": "a mixed reply", "turns": [
+            {"events": [
+                {"tool_call": {"name": "create_table_as", "arguments": {"table": "sky", "sql": "SELECT 1 AS n"}}},
+                {"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}},
+            ]},
+            say("It is sunny, and kept."),
+        ]},
+        {"when": "store the sky", "turns": [
+            {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "sky", "sql": "SELECT 1 AS n"}}}]},
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+        ]},
         {"when": "thanks", "turns": [say("You are welcome.")]},
         {"when": "create", "turns": [
             {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "busy", "sql": "SELECT 1 AS n"}}}]},

@@ -160,7 +160,7 @@ impl<'a> Turns<'a> {
     pub(super) async fn begin(task: &'a RunTask, capabilities: ModelCapabilities) -> Self {
         let model = ToolCalling::new(Arc::clone(&task.model.provider), capabilities.clone());
         let mut specs = tools::specs(capabilities.small, task.writer.is_some(), task.config.default_tool_rows);
-        specs.retain(|spec| task.request.may_use(&spec.name));
+        specs.retain(|spec| request::is_allowed(&task.request, &spec.name));
         for spec in &mut specs {
             spec.name = calls::model_name(&spec.name, &task.request.client_tools);
         }

@@ -135,6 +135,21 @@ async fn a_session_that_goes_on() {
     insta::assert_snapshot!("continued_messages", masked(&said["Messages"]));
 }
 
+/// What was said in it would be lost, though the answer names it.
+#[tokio::test]
+async fn a_response_of_another_session_is_refused() {
+    let server = started(false).await;
+    let first = server.post(RUN_AGENT, &streamed("plain"), None).await;
+    let mut body = resumed(&last_response(&first));
+    body["SessionId"] = json!("s2");
+    body["ResponsesInput"] = json!("later");
+    let refused = server.post(RUN_AGENT, &body, None).await;
+    let error = refused.json()["error"].clone();
+    assert_eq!((refused.status, &error["param"]), (400, &json!("previous_response_id")), "{}", refused.text);
+    body["SessionId"] = json!("s1");
+    assert_eq!(server.post(RUN_AGENT, &body, None).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_session_that_is_summed_up() {
     let server = started(false).await;

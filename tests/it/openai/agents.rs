@@ -4,7 +4,7 @@ use querent_tests::script::run_sql;
 use querent_tests::{NodeJs, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
-use super::{run_python, serve};
+use super::{run_python, script, serve};
 use crate::adk::without_ids;
 
 const AG_UI: &str = "/ag-ui";
@@ -58,6 +58,28 @@ async fn clients_of_ag_ui_before_1_get_outcomes_that_they_know() {
     let told = events(&server.post(AG_UI, &body, ANN).await.text);
     let pending = &told.last().unwrap()["outcome"]["pendingToolCallIds"];
     assert_eq!(pending.as_array().map(Vec::len), Some(1), "{told:#?}");
+}
+
+/// A client before 1.0 has no outcome for it, and would take the run for one that has its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_cancelled_is_not_finished_for_any_client_of_ag_ui() {
+    let server = TestServer::start(TestSettings::default().tokens("ann-tok:write:ann").script(script())).await;
+    for (round, version) in [Value::Null, json!("1.0")].into_iter().enumerate() {
+        let mut body = asked("slow");
+        body["protocolVersion"] = version.clone();
+        let cancelled = async {
+            server.model.calls().wait_for(|calls| calls.started == round + 1).await.unwrap();
+            let run = server.get("/v1/agent/runs", ANN).await.json()["runs"][0]["run_id"].clone();
+            server.post(&format!("/v1/agent/runs/{}/cancel", run.as_str().unwrap()), &json!({}), ANN).await
+        };
+        let (reply, cancelled) = tokio::join!(server.post(AG_UI, &body, ANN), cancelled);
+        assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+        let last = events(&reply.text).pop().unwrap();
+        match version {
+            Value::Null => assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("cancelled"))),
+            _ => assert_eq!(last["outcome"], json!({ "type": "cancelled" }), "{last}"),
+        }
+    }
 }
 
 /// As in the other protocols; of the server's own calls a run that broke off leaves some without a result.

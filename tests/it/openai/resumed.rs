@@ -2,10 +2,10 @@
 //! way the client sends it. Each case is what one of OpenAI's client libraries does.
 
 use querent_agent::models::{ChatMessage, ChatRole};
-use querent_tests::TestServer;
+use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
 
-use super::serve;
+use super::{script, serve};
 
 /// The system, the question, the call, its result.
 const CALLED: [ChatRole; 4] = [ChatRole::System, ChatRole::User, ChatRole::Assistant, ChatRole::Tool];
@@ -102,6 +102,35 @@ async fn a_pause_that_is_not_stored_goes_on_from_the_clients_history() {
     }
 }
 
+/// openai-agents answers a call of its own and a request for approval of one reply together, in the whole history.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_and_an_output_come_together_in_the_whole_history() {
+    let server = serve().await;
+    for store in [true, false] {
+        let question = json!({"role": "user", "content": "a mixed reply"});
+        let asked = json!({"input": [question], "tools": [weather()], "store": store});
+        let paused = respond(&server, asked).await["output"].clone();
+        let of_kind = |kind: &str| paused.as_array().unwrap().iter().find(|item| item["type"] == kind).unwrap();
+        let request = &of_kind("mcp_approval_request")["id"];
+        let output = json!({
+            "type": "function_call_output",
+            "call_id": of_kind("function_call")["call_id"],
+            "output": "sunny",
+        });
+        let denial = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": false});
+        let mut input = vec![question];
+        input.extend(paused.as_array().unwrap().iter().cloned());
+        for decided in [[output.clone(), denial.clone()], [denial, output]] {
+            let input = [&input[..], &decided].concat();
+            let body = json!({"input": input, "tools": [weather()], "store": store});
+            assert_eq!(respond(&server, body).await["output_text"], "It is sunny, and kept.");
+            let told = told(&server);
+            assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::Tool]].concat(), "{told:?}");
+            assert!(told[3..].iter().any(|message| message.content == "sunny"), "{told:?}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_tools_that_the_choice_allows_are_offered() {
     let server = serve().await;
@@ -140,6 +169,24 @@ async fn no_call_reaches_a_client_that_allows_none() {
     let choice = &completion["choices"][0];
     assert_eq!(choice["finish_reason"], "stop", "{choice}");
     assert!(choice["message"]["tool_calls"].is_null(), "{choice}");
+}
+
+/// A call that waits for a person would end a run that only a call of the client's may end.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_before_a_forced_call() {
+    let server = serve().await;
+    let last = |response: &Value| response["output"].as_array().unwrap().last().unwrap()["type"].clone();
+    for choice in [json!("required"), json!({"type": "function", "name": "get_weather"})] {
+        let body = json!({"input": "store the sky", "tools": [weather()], "tool_choice": choice});
+        let response = respond(&server, body).await;
+        assert_eq!(last(&response), "function_call", "{response:#}");
+        assert_eq!(response["output"][0]["status"], "failed", "{response:#}");
+        let offered = offered(&server);
+        assert!(offered.contains(&"run_sql".to_owned()), "{offered:?}");
+        assert!(!offered.contains(&"create_table_as".to_owned()), "{offered:?}");
+    }
+    let paused = respond(&server, json!({"input": "store the sky", "tools": [weather()]})).await;
+    assert_eq!(last(&paused), "mcp_approval_request", "{paused:#}");
 }
 
 /// Clients with types want every key of a tool, a format and an item.
@@ -282,6 +329,7 @@ async fn a_call_is_decided_where_it_was_made() {
         json!({"input": [approval], "conversation": "c-8"}),
         json!({"input": [approval], "previous_response_id": other["id"]}),
         json!({"input": [output], "previous_response_id": other["id"]}),
+        json!({"input": [output], "conversation": "c-8"}),
     ] {
         let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
         assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", reply.text);
@@ -294,6 +342,44 @@ async fn a_call_is_decided_where_it_was_made() {
     let thanks = json!({"role": "user", "content": "thanks"});
     let told = respond(&server, json!({"input": [approval, thanks], "conversation": "c-8"})).await;
     assert_eq!(told["output_text"], "You are welcome.");
+}
+
+/// An administrator would execute the call with other rights than those of whom the model worked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_decides_no_call_of_others() {
+    let settings = TestSettings::default().tokens("ann-tok:write:ann,root-tok:admin:root").script(script());
+    let server = TestServer::start(settings.change(|settings| settings.agent.write_tools = true)).await;
+    let paused = respond(&server, json!({"input": "create a table"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    for (body, code) in [
+        (json!({"input": [approval]}), "unknown_call"),
+        (json!({"input": [approval], "previous_response_id": paused["id"]}), "previous_response_not_found"),
+        (json!({"input": "thanks", "previous_response_id": paused["id"]}), "previous_response_not_found"),
+    ] {
+        let refused = server.post("/v1/responses", &body, Some("root-tok")).await;
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{}", refused.text);
+    }
+    let path = format!("/v1/responses/{}", paused["id"].as_str().unwrap());
+    assert_eq!(server.get(&path, Some("root-tok")).await.status, 200);
+    assert_eq!(respond(&server, json!({"input": [approval]})).await["output_text"], "It is made.");
+}
+
+/// Its responses stay, and what they wait for; a conversation that is begun under the same name has none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_outlives_its_conversation() {
+    let server = serve().await;
+    let paused = respond(&server, json!({"input": "create a table", "conversation": "c-9"})).await;
+    let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+    let approval = json!({"type": "mcp_approval_response", "approval_request_id": request, "approve": true});
+    let deleted = server.send(server.http.delete(server.url("/v1/conversations/c-9")), ANN).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text);
+    let body = json!({"input": [approval], "conversation": "c-9"});
+    let refused = server.post("/v1/responses", &body, ANN).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("unknown_call")), "{}", refused.text);
+    let body = json!({"input": [approval], "previous_response_id": paused["id"]});
+    assert_eq!(respond(&server, body).await["output_text"], "It is made.");
+    assert_eq!(roles(&told(&server)), CALLED);
 }
 
 /// A client whose connection broke does not know that its second attempt went well.

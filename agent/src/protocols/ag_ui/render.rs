@@ -142,7 +142,9 @@ impl AgUiRenderer {
         }]);
         let mut frames = self.close();
         let is_cancelled = self.end.outcome == Some(RunOutcome::Cancelled);
-        if let Some((_, message)) = self.end.failure().filter(|_| !is_cancelled) {
+        // To a client before 1.0, which has no such outcome, a run that was cancelled failed.
+        let failure = self.end.failure().filter(|_| !is_cancelled || !self.knows_version);
+        if let Some((_, message)) = failure {
             let data = json!({ "message": message, "code": self.end.failure_code(), "usage": usage });
             frames.push(frame("RUN_ERROR", data));
             return frames;

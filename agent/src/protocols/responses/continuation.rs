@@ -117,10 +117,16 @@ impl Continuation<'_> {
             Some(response_id) => Some(self.run_of_previous(response_id).await?),
             None => None,
         };
+        if let (Some(previous), Some(key), Some(response_id)) = (&previous, &conversation, previous_response_id)
+            && previous.conversation.as_ref() != Some(key)
+        {
+            let message = format!("response `{response_id}` is not of the session `{}`; name its own, or none", key.id);
+            return Err(BadRequest::invalid("previous_response_id", message).into());
+        }
         let decided = self.decided_calls(request.protocol, &items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
             Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
-            Decided::Resume(resumed) => resumed,
+            Decided::Resume(resumed) => self.with_outputs_sent_along(resumed, &items).await?,
         };
         if let (Some(previous), Some(first)) = (&previous, resumed.first()) {
             let made_by = first.call.run_id;
@@ -316,7 +322,8 @@ impl Continuation<'_> {
         };
         let run_id = run_of_response(response_id).ok_or_else(unknown)?;
         let run = match self.catalog.runs().get(self.who, run_id).await {
-            Ok(run) if run.retained => run,
+            // Administrators may look on.
+            Ok(run) if run.retained && run.subject == self.who.subject() => run,
             Ok(_) => return Err(unknown().into()),
             Err(CatalogError::RunNotFound { .. }) => return Err(unknown().into()),
             Err(error) => return Err(error.into()),

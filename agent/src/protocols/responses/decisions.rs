@@ -50,18 +50,16 @@ enum RepeatedDecision {
 
 impl Continuation<'_> {
     /// Finds the decisions among the items, and the calls they decide. Within a conversation an output also decides a
-    /// call that waits where the call is sent along. Errors: `unknown_call`, also for a call of another conversation,
-    /// which would be decided without the question that led to it.
+    /// call that waits where the call is sent along. Errors: `unknown_call`, also for a call that was not made in the
+    /// conversation, which would be decided without the question that led to it.
     pub(super) async fn decided_calls(
         &self,
         protocol: Protocol,
         items: &[InputItem],
         conversation: Option<&ConversationKey>,
     ) -> std::result::Result<Vec<DecidedCall>, ContinueError> {
-        let is_elsewhere = |call: &PendingCall| match (conversation, &call.conversation) {
-            (Some(named), Some(own)) => named != own,
-            _ => false,
-        };
+        let is_elsewhere =
+            |call: &PendingCall| conversation.is_some_and(|named| call.conversation.as_ref() != Some(named));
         let mut decided: Vec<DecidedCall> = Vec::new();
         let called = called_ids(items);
         let last_new = items.iter().rposition(is_new);
@@ -74,13 +72,21 @@ impl Continuation<'_> {
             }
             let is_followed = last_new > Some(at);
             let param = field_of_decision(protocol, item);
-            let call = match self.catalog.pending_calls().get(self.who, id).await {
+            let found = match self.catalog.pending_calls().get(self.who, id).await {
+                // Whoever may look on would execute the call with other rights than those of whom the model worked for.
+                Ok(call) if call.subject != self.who.subject() => {
+                    Err(CatalogError::PendingCallNotFound { id: id.to_owned() })
+                }
+                found => found,
+            };
+            let call = match found {
                 Ok(call) if is_sent_along && (call.state != PendingState::Waiting || is_elsewhere(&call)) => continue,
                 // The client sends what was said elsewhere.
                 Ok(call) if is_elsewhere(&call) && call.state != PendingState::Waiting && is_followed => continue,
                 Ok(call) if is_elsewhere(&call) => {
-                    let message =
-                        format!("the call of `{id}` was made in another conversation; decide it there, or name none");
+                    let message = format!(
+                        "the call of `{id}` was made outside of this conversation; decide it there, or name none"
+                    );
                     return Err(BadRequest::new("unknown_call", param, message).into());
                 }
                 Ok(call) => call,
@@ -105,6 +111,31 @@ impl Continuation<'_> {
             decided.push(DecidedCall { at, call, decision });
         }
         Ok(decided)
+    }
+
+    /// Adds the outputs of the other calls of the same response, where they are sent along with their calls: whoever sends
+    /// the whole history answers a call of its own beside one that a person decides.
+    pub(super) async fn with_outputs_sent_along(
+        &self,
+        mut resumed: Vec<DecidedCall>,
+        items: &[InputItem],
+    ) -> Result<Vec<DecidedCall>> {
+        let Some(run_id) = resumed.first().map(|decided| decided.call.run_id) else { return Ok(resumed) };
+        for call in self.catalog.pending_calls().of_run(self.who, run_id).await? {
+            let is_decided = resumed.iter().any(|decided| decided.call.call_id == call.call_id);
+            if is_decided || call.kind != PendingKind::ClientTool {
+                continue;
+            }
+            let sent = items.iter().enumerate().find_map(|(at, item)| match item {
+                InputItem::FunctionCallOutput { call_id, output } if *call_id == call.call_id => Some((at, output)),
+                _ => None,
+            });
+            if let Some((at, output)) = sent {
+                resumed.push(DecidedCall { at, call, decision: CallDecision::Output(output.clone()) });
+            }
+        }
+        resumed.sort_by_key(|decided| decided.at);
+        Ok(resumed)
     }
 
     /// Finds out which of the decisions begin a run. Errors: `already_resumed`.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 
+use super::request::is_allowed;
 use super::{SucceededQuery, Turns, raw_arguments};
 use crate::answer::StructuredAnswer;
 use crate::budget::Exhausted;
@@ -151,7 +152,7 @@ impl Turns<'_> {
         }
         // A model may call what it was not offered: none of it is made, and the client is not told to make it.
         let no_calls = self.task.request.tool_choice == ToolChoice::None;
-        let may_use = !no_calls && (is_clients || self.task.request.may_use(&call.name));
+        let may_use = !no_calls && (is_clients || is_allowed(&self.task.request, &call.name));
         let writes = may_use && !is_clients && tools::writes(&call.name) && self.task.writer.is_some();
         let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         // The client is promised an object; the model may try again.

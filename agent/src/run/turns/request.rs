@@ -5,10 +5,17 @@ use super::{Turns, max_output_tokens};
 use crate::budget::AllowedReply;
 use crate::models::actions::TurnRequest;
 use crate::models::{ChatMessage, ToolChoice, ToolSpec};
+use crate::request::RunRequest;
 use crate::tools;
 
 /// Calls of the server's tools that may precede a call that the client forced.
 const CALLS_BEFORE_FORCED: u32 = 4;
+
+/// Whether a request allows calls of the server's `tool`. None that writes comes before a call that the client forced:
+/// it would wait for a person, which ends the run.
+pub(super) fn is_allowed(request: &RunRequest, tool: &str) -> bool {
+    request.may_use(tool) && !(tools::writes(tool) && request.forces_client_call())
+}
 
 impl Turns<'_> {
     /// Returns how many calls of a reply are made: of one that makes more than its request allows, the others are left

@@ -24,7 +24,7 @@ use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::run::{title_of_items, wait_for_start};
 use crate::http::openai::{chat, files, responses};
-use crate::http::request::{ApiCall, Params, PathText, QueryBytes, RequestId};
+use crate::http::request::{ApiCall, Params, PathText, QueryBytes, RequestId, parse_off_runtime};
 use crate::http::stream::event_stream;
 use crate::state::AppState;
 
@@ -77,7 +77,7 @@ pub(in crate::http) async fn run_agent(
     Extension(request_id): Extension<RequestId>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let request = parse_run_agent(&body)?;
+    let request = parse_off_runtime(body, parse_run_agent).await??;
     let (stream, background) = (request.stream, request.background);
     let is_chat = matches!(request.format, ApiFormat::Chat(_));
     let started = start(&state, &principal, request).await?;

@@ -16,7 +16,7 @@ use super::error::OpenAiError;
 use super::fields::object_fields;
 use super::run::{begin, wait_for_start};
 use crate::error::ErrorCode;
-use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 
 const FIELDS: [&str; 9] = [
@@ -38,21 +38,8 @@ pub(in crate::http) async fn create(
     ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = object_fields(&body, &FIELDS)?;
-    let text = |name: &str| match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(invalid(name, format!("`{name}` must be a string"))),
-    };
-    let (model, instructions, previous) = (text("model")?, text("instructions")?, text("previous_response_id")?);
-    check_fields(&fields, OpenAiRequest::Responses)?;
-    let input = fields.get("input").filter(|input| !input.is_null());
-    let mut items = input.map(parse_items).transpose()?.unwrap_or_default();
-    check_messages(input.unwrap_or(&Value::Null), "input")?;
-    if items.is_empty() && previous.is_none() {
-        let message = "`input` or `previous_response_id` says what is to be summed up";
-        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "input", message));
-    }
+    let CompactRequest { model, instructions, previous, input, mut items } =
+        parse_off_runtime(body, parse_compact).await??;
     items.push(InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(SUM_UP.to_owned())] });
     let run = RunRequest {
         model,
@@ -78,7 +65,7 @@ pub(in crate::http) async fn create(
     if let Some((code, message, detail_code)) = failure {
         return Err(OpenAiError::from_run(code, &message, &detail_code));
     }
-    let mut output = kept_messages(input, &run_id.simple().to_string());
+    let mut output = kept_messages(input.as_ref(), &run_id.simple().to_string());
     output.push(compaction_item(&format!("cmp_{}0000", run_id.simple()), &summary));
     let compacted = json!({
         "id": response_id(run_id),
@@ -88,6 +75,36 @@ pub(in crate::http) async fn create(
         "usage": usage,
     });
     Ok(json_response(StatusCode::OK, &compacted))
+}
+
+/// A conversation to be summed up.
+struct CompactRequest {
+    model: Option<String>,
+    instructions: Option<String>,
+    /// The id of the response that it goes on from.
+    previous: Option<String>,
+    /// The items as they were sent.
+    input: Option<Value>,
+    items: Vec<InputItem>,
+}
+
+fn parse_compact(body: &[u8]) -> Result<CompactRequest, OpenAiError> {
+    let mut fields = object_fields(body, &FIELDS)?;
+    let text = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(invalid(name, format!("`{name}` must be a string"))),
+    };
+    let (model, instructions, previous) = (text("model")?, text("instructions")?, text("previous_response_id")?);
+    check_fields(&fields, OpenAiRequest::Responses)?;
+    let input = fields.remove("input").filter(|input| !input.is_null());
+    let items = input.as_ref().map(parse_items).transpose()?.unwrap_or_default();
+    check_messages(input.as_ref().unwrap_or(&Value::Null), "input")?;
+    if items.is_empty() && previous.is_none() {
+        let message = "`input` or `previous_response_id` says what is to be summed up";
+        return Err(OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, "input", message));
+    }
+    Ok(CompactRequest { model, instructions, previous, input, items })
 }
 
 /// Returns the messages of people, which stay word for word.

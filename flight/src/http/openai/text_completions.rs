@@ -10,7 +10,7 @@ use super::azure::Deployment;
 use super::chat::start;
 use super::error::OpenAiError;
 use super::run::{render_whole, wait_for_start};
-use crate::http::request::{ApiCall, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 
@@ -20,7 +20,7 @@ pub(in crate::http) async fn create(
     deployment: Option<Extension<Deployment>>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let mut request = parse_request(&body)?;
+    let mut request = parse_off_runtime(body, parse_request).await??;
     if let Some(Extension(Deployment(name))) = deployment {
         request.name_model(name);
     }
