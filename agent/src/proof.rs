@@ -31,6 +31,7 @@ mod respective;
 mod rows;
 mod scales;
 mod specific;
+mod stated;
 mod tokens;
 mod unchecked;
 mod units;
@@ -363,6 +364,7 @@ impl Prover {
                 let offset = sentence_start + clause_start;
                 of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
             }
+            stated::prove_by_stated(sentence, text[..sentence_start].chars().count(), &mut of_sentence);
             if let Some(result) = self.latest_rows() {
                 for row in comparisons::wrong_rows(result, sentence) {
                     doubt_row(result, row, (sentence, sentence_start), text, &mut of_sentence);

@@ -155,10 +155,7 @@ impl<'a> Candidates<'a> {
         is_of_all: bool,
         percents: &'a [f64],
     ) -> Self {
-        let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
-        let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
-        // Amounts of one magnitude lie about evenly by their logarithms.
-        let most = MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width;
+        let most = most_candidates(number);
         let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
         let are_percents_only = announces_pair(place);
         Self {
@@ -293,6 +290,15 @@ impl<'a> Candidates<'a> {
     fn proven(self) -> Option<ProofOrigin> {
         if self.are_too_many() { None } else { self.found }
     }
+}
+
+/// Returns of how many candidates of its magnitude hardly any gives a number by chance: the more, the more precisely it is
+/// written.
+pub(super) fn most_candidates(number: &WrittenNumber) -> f64 {
+    let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
+    let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
+    // Amounts of one magnitude lie about evenly by their logarithms.
+    MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width
 }
 
 /// Returns how many times a year the period has that stands behind a number, where the sentence speaks of a year.
