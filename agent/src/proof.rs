@@ -32,6 +32,7 @@ mod rows;
 mod scales;
 mod specific;
 mod stated;
+mod time_lengths;
 mod tokens;
 mod unchecked;
 mod units;

@@ -219,6 +219,7 @@ impl AnnouncedOperation {
                     "trail",
                     "span",
                     "apart",
+                    "separate",
                     "differ",
                     "short of",
                     "lead of",

@@ -209,7 +209,7 @@ fn is_whole_of(token: &TextToken, value: f64) -> bool {
 
 /// Returns what numbers in a row with units of one kind make together, in the least unit of it, where a number is one of
 /// several, and the smallest of their units: 11812 and a second of `3 h 16 min 52 s`.
-fn units_in_row(token: &TextToken, place: TokenPlace<'_>, kind: MeasureUnit) -> Option<(f64, f64)> {
+pub(super) fn units_in_row(token: &TextToken, place: TokenPlace<'_>, kind: MeasureUnit) -> Option<(f64, f64)> {
     let start = place.offset + token.start;
     let mut rows: Vec<Vec<(TextToken, f64, MeasureUnit)>> = Vec::new();
     for one in tokens_in(place.sentence) {

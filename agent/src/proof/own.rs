@@ -11,7 +11,7 @@ use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
-use super::scales::scale_of;
+use super::scales::scale_of_column;
 use super::specific::specific_origin;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
 use super::units::{MeasureUnit, is_in_other_unit, is_of_other_dimension, unit_beside};
@@ -25,8 +25,14 @@ impl Prover {
     /// called so, `population_millions`.
     pub(super) fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let own = self.own_origin_as_written(token, place);
+        if own != ProofOrigin::Unproven {
+            return own;
+        }
+        if let Some(origin) = self.time_length_origin(token, place) {
+            return origin;
+        }
         let TextTokenKind::Number(number) = &token.kind else { return own };
-        if own != ProofOrigin::Unproven || !number.is_scaled {
+        if !number.is_scaled {
             return own;
         }
         let scale = self.results.iter().flat_map(|result| &result.columns).find_map(|name| scale_of_column(name));
@@ -36,7 +42,7 @@ impl Prover {
         self.own_origin_as_written(&TextToken { kind, ..token.clone() }, place)
     }
 
-    fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+    pub(super) fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
         if let Some(month) = token.month().filter(|_| !self.has_days()) {
             return self.month_origin(token, month, place);
@@ -478,58 +484,6 @@ fn called_column(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -
     let is_number = matches!(token.kind, TextTokenKind::Number(_));
     let column = result.column_behind(token, place.clause).filter(|_| is_number);
     column.filter(|_| result.labelled(place.sentence).is_empty())
-}
-
-/// Returns what one of a column is in, by its name: a million of `population_millions`, `sales_in_million` and
-/// `revenue_mn`.
-fn scale_of_column(name: &str) -> Option<f64> {
-    name.split(|c: char| !c.is_alphanumeric())
-        .find_map(|word| scale_of(word).or_else(|| scale_of_currency(word)).filter(|scale| *scale >= 1e3))
-        .or_else(|| scale_of_ending(name))
-}
-
-/// Returns what the short last word of a column's name stands for: `output_mn`, `gdp_bn`, `sales_k`; `height_m` is in
-/// metres.
-fn scale_of_ending(name: &str) -> Option<f64> {
-    const AMOUNTS: [&str; 14] = [
-        "revenue",
-        "sales",
-        "turnover",
-        "profit",
-        "cost",
-        "costs",
-        "budget",
-        "amount",
-        "value",
-        "pop",
-        "population",
-        "usd",
-        "eur",
-        "gbp",
-    ];
-    let lower = name.to_lowercase();
-    let (stem, last) = lower.rsplit_once('_')?;
-    let is_amount = stem.split('_').any(|word| AMOUNTS.contains(&word));
-    match last {
-        "mn" => Some(1e6),
-        "bn" => Some(1e9),
-        "k" => Some(1e3),
-        "m" | "mm" if is_amount => Some(1e6),
-        _ => None,
-    }
-}
-
-/// Returns what the letter before a currency stands for: a thousand of `keur` and `TEUR`, a million of `musd`.
-fn scale_of_currency(word: &str) -> Option<f64> {
-    let lower = word.to_lowercase();
-    let currency = lower.get(1..)?;
-    let scale = match lower.chars().next()? {
-        'k' | 't' => 1e3,
-        'm' => 1e6,
-        'b' => 1e9,
-        _ => return None,
-    };
-    ["eur", "usd", "gbp", "chf", "jpy"].contains(&currency).then_some(scale)
 }
 
 /// Whether a number is how many times as much something is: `three times as often`, `2.3 times what Wendy earns`, and not
