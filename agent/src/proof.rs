@@ -20,6 +20,7 @@ mod derived;
 mod earlier;
 mod foreign_extremes;
 mod foreign_numbers;
+mod listed;
 mod mixed_up;
 mod names;
 mod numbers;

@@ -9,6 +9,7 @@ use super::arrows::arrow_origin;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
+use super::listed::listed_count_origin;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::scales::scale_of_column;
@@ -59,7 +60,8 @@ impl Prover {
             let standing = out_of_origin(result, token, place)
                 .or_else(|| score_origin(result, token, place))
                 .or_else(|| range_origin(result, token, place))
-                .or_else(|| arrow_origin(result, token, place));
+                .or_else(|| arrow_origin(result, token, place))
+                .or_else(|| listed_count_origin(result, token, place));
             if let Some(origin) = standing {
                 return origin;
             }
@@ -187,6 +189,7 @@ impl Prover {
                 token.equals(value, result.share_scale(column))
                     && may_be_of(result, column, token)
                     && !is_of_other_dimension(result, column, token, clause)
+                    && !result.numbers_its_rows(column)
             })
         };
         if !is_factor && !is_said_as_difference(clause, token) && self.results.iter().any(equals) {

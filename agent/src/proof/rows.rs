@@ -288,6 +288,12 @@ impl ProofRows {
         self.rows.iter().enumerate().filter_map(number).collect()
     }
 
+    /// Whether a column only numbers the rows from one on, so that it has every small number.
+    pub(super) fn numbers_its_rows(&self, column: usize) -> bool {
+        let numbers = self.numbers(column);
+        numbers.len() > 2 && numbers.iter().all(|(row, value)| *value == (row + 1) as f64)
+    }
+
     /// Returns the rows whose labels stand in a text; none of a result of one row.
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
         let mut found = self.called(text);
