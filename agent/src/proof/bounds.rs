@@ -106,6 +106,8 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "exceed",
             "exceeded",
             "exceeding",
+            "surpassed",
+            "topped",
             "in excess of",
             "upwards of",
             "beyond",
@@ -288,6 +290,12 @@ fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     }
     let ends_with =
         |phrase: &str| words.strip_suffix(phrase).is_some_and(|rest| rest.is_empty() || rest.ends_with(' '));
+    // `Passed 75,000`, and no `passed 12 exams`.
+    let digits = clause[start..].strip_suffix(behind_digits).unwrap_or_default();
+    let is_milestone = digits.trim_end_matches(['.', ',']).ends_with("000");
+    if is_milestone && ["passed", "crossed", "broke"].into_iter().any(ends_with) {
+        return Some(NumberBound::Above);
+    }
     PHRASES.iter().find(|(_, phrases)| phrases.iter().any(|phrase| ends_with(phrase))).map(|(bound, _)| *bound)
 }
 
