@@ -59,6 +59,8 @@ impl<'t> TokenPlace<'t> {
     }
 }
 
+/// Words of a text that compares one row with another.
+const COMPARES: [&str; 7] = ["as", "than", "against", "versus", "vs", "compared", "while"];
 /// Words that speak of what the sentence before names.
 const PRONOUNS: [&str; 8] = ["its", "their", "his", "her", "it", "they", "he", "she"];
 
@@ -298,7 +300,7 @@ impl ProofRows {
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
         let mut found = self.called(text);
         // `More sheep than cows` of `sheep` and `cow`.
-        if found.len() == 1 && tokens::says(text, &["as", "than"]) {
+        if found.len() == 1 && tokens::says(text, &COMPARES) {
             found.extend(self.called_otherwise(text));
             found.sort_unstable();
             found.dedup();
