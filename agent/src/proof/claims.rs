@@ -13,9 +13,11 @@ use super::names::GREATEST;
 use super::ranks::measured_columns;
 use super::rates::rate_origin;
 use super::rows::{ProofRows, TokenPlace};
+use super::specific::most_candidates;
 use super::tokens::{
     ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, says, tokens_in,
 };
+use super::units::unit_at;
 use super::{CellReference, ProofOrigin, number_of};
 
 /// Rows that are looked at.
@@ -282,7 +284,7 @@ fn days_between(
     let days: Vec<(CellReference, NaiveDate)> = result
         .cells()
         .filter(|(row, _, _)| named.is_empty() || named.contains(row))
-        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value)?)))
+        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value).or_else(|| month_of(value))?)))
         .take(MAX_ROWS)
         .collect();
     let first = days.iter().min_by_key(|(_, day)| *day)?;
@@ -299,29 +301,42 @@ fn days_between(
     })
 }
 
-/// Finds a price times a quantity of the row that the clause names.
+/// Finds a price times a quantity of the row that the clause names, and an amount times a share of it.
 fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let [row] = *result.named_rows(place).as_slice() else { return None };
-    let called = |column: &usize, words: &[&str]| {
-        let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+    let called = |column: usize, words: &[&str]| {
+        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
         name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
     };
-    let columns = measured_columns(result, "");
-    let prices = columns.iter().filter(|column| called(column, &PRICES));
-    for price in prices {
-        for quantity in columns.iter().filter(|column| *column != price && called(column, &QUANTITIES)) {
-            let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
-            let (Some(one), Some(many)) = (value(*price), value(*quantity)) else { continue };
-            if !number.is_percent && number.stands_for(one * many, ShareScale::Unknown) {
-                return Some(ProofOrigin::Expression {
-                    expression: format!("1.0e0 * {one:?} * {many:?}"),
-                    value: one * many,
-                    cells: vec![result.cell(row, *price), result.cell(row, *quantity)],
-                });
-            }
-        }
+    let is_price = |column: &usize| {
+        called(*column, &PRICES) || unit_at(result, *column).is_some_and(|unit| unit.is_money() && !unit.is_coin())
+    };
+    let factor = |column: usize| match result.share_scale(column) {
+        ShareScale::Fraction => Some(1.0),
+        ShareScale::Percent => Some(0.01),
+        ShareScale::Amount | ShareScale::Unknown => called(column, &QUANTITIES).then_some(1.0),
+    };
+    if number.is_percent {
+        return None;
     }
-    None
+    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+    let columns = measured_columns(result, "");
+    let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();
+    let many: Vec<(usize, f64)> = columns.iter().filter_map(|column| Some((*column, factor(*column)?))).collect();
+    // Of so many products one may well be a number of few digits.
+    let are_few = (prices.len() * many.len()) as f64 <= most_candidates(number);
+    prices.into_iter().find_map(|price| {
+        many.iter().filter(|(column, _)| *column != price).find_map(|(column, scale)| {
+            let (one, times) = (value(price)?, value(*column)?);
+            let made = one * times * scale;
+            let is_told = are_few || (called(price, &PRICES) && called(*column, &QUANTITIES));
+            (is_told && number.stands_for(made, ShareScale::Unknown)).then(|| ProofOrigin::Expression {
+                expression: format!("1.0e0 * {one:?} * {times:?} * {scale:?}"),
+                value: made,
+                cells: vec![result.cell(row, price), result.cell(row, *column)],
+            })
+        })
+    })
 }
 
 /// Finds the 15 of `two of fifteen games`, where a row has two wins and thirteen losses.
@@ -418,7 +433,7 @@ pub(super) fn month_of(value: &Value) -> Option<NaiveDate> {
 
 /// Finds what the months of a quarter make together.
 fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    let quarter = quarter_in(place.sentence)?;
+    let quarter = quarter_in(place.clause).or_else(|| quarter_in(place.sentence))?;
     let year = tokens_in(place.sentence).iter().find_map(|token| match &token.kind {
         TextTokenKind::Number(number) if (1700.0..2200.0).contains(&number.value) => Some(number.value as i32),
         _ => None,

@@ -114,11 +114,14 @@ fn stated_origin(
         return None;
     }
     let pairs = pairs_beside(stated, token.start).into_iter();
+    let is_total = announced.total || sentence.contains(": ");
+    let sums = if number.is_percent { Vec::new() } else { sums_of_list(stated, token.start, is_total) };
     let results: Vec<StatedResult> = pairs
         .flat_map(|(left, right)| match number.is_percent {
             true => percentages_of(left, right, sentence, announced),
             false => amounts_of(left, right, sentence, announced),
         })
+        .chain(sums)
         .filter(|result| result.value.is_finite() && !result.cells.is_empty())
         .collect();
     let most = most_candidates(number);
@@ -149,6 +152,19 @@ fn pairs_beside(stated: &[StatedNumber], at: usize) -> Vec<(&StatedNumber, &Stat
         pairs.push((*left, *right));
     }
     pairs
+}
+
+/// Returns the sum of all numbers before a place, and of all behind it, where they are more than two: `4.7 million: 778,180 of
+/// singles, 3,287,190 of doubles and 630,720 of suites`.
+fn sums_of_list(stated: &[StatedNumber], at: usize, is_announced: bool) -> Vec<StatedResult> {
+    let (before, behind): (Vec<&StatedNumber>, Vec<&StatedNumber>) = stated.iter().partition(|one| one.start < at);
+    let sum = |list: Vec<&StatedNumber>| StatedResult {
+        value: list.iter().map(|one| one.value).sum(),
+        sql: list.iter().map(|one| one.sql.as_str()).collect::<Vec<_>>().join(" + "),
+        cells: list.iter().flat_map(|one| one.cells.iter().cloned()).collect(),
+        is_announced,
+    };
+    [before, behind].into_iter().filter(|list| list.len() > 2).map(sum).collect()
 }
 
 /// Returns the share that one of two is of the other, and by how much it is more or less.
