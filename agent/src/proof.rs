@@ -26,6 +26,7 @@ mod names;
 mod numbers;
 mod own;
 mod parts;
+mod periods;
 mod ranks;
 mod rates;
 mod respective;

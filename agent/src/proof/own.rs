@@ -69,7 +69,8 @@ impl Prover {
             let is_behind_list = clause[..token.start].trim_end().ends_with(':');
             let of_list = || result.respective_row(token, place);
             let listed = if is_behind_list { of_list() } else { None };
-            let labelled = match listed.or_else(|| result.row_beside(token, clause)).or_else(of_list) {
+            let beside = listed.or_else(|| result.row_beside(token, clause)).or_else(of_list);
+            let labelled = match beside.or_else(|| result.row_of_period_before(token, place)) {
                 Some(row) => vec![row],
                 None => match token.kind {
                     // `Emma in December, all others since July`.
