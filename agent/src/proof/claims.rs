@@ -314,6 +314,8 @@ fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) ->
     let factor = |column: usize| match result.share_scale(column) {
         ShareScale::Fraction => Some(1.0),
         ShareScale::Percent => Some(0.01),
+        // An occupancy of 0.8.
+        ShareScale::Unknown if result.numbers(column).iter().all(|(_, value)| (0.0..1.0).contains(value)) => Some(1.0),
         ShareScale::Amount | ShareScale::Unknown => called(column, &QUANTITIES).then_some(1.0),
     };
     if number.is_percent {

@@ -15,7 +15,7 @@ pub(super) fn listed_count_origin(result: &ProofRows, token: &TextToken, place: 
     let is_so = |rows: &Vec<usize>| rows.len() as f64 == number.value;
     let rows = rows_behind(result, token, place)
         .filter(is_so)
-        .or_else(|| rows_before(result, token, place).into_iter().find(is_so))?;
+        .or_else(|| rows_named_about(result, token, place).into_iter().find(is_so))?;
     let column = result.label_columns().first().copied().unwrap_or_default();
     let cells: Vec<CellReference> = rows.iter().map(|row| result.cell(*row, column)).collect();
     Some(ProofOrigin::Expression { expression: vec!["1"; rows.len()].join(" + "), value: number.value, cells })
@@ -29,13 +29,14 @@ fn rows_behind(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> 
     (is_last && result.labelled(before).is_empty()).then(|| result.labelled(list))
 }
 
-/// Returns the rows that are named before `all three` and `these three`: in the sentence, and in the one before it.
-fn rows_before(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Vec<Vec<usize>> {
+/// Returns the rows that are named before `all three` and `these three`: in the sentence, in the one before it, and in the clause.
+fn rows_named_about(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Vec<Vec<usize>> {
     const OF_NAMED: [&str; 4] = ["all", "these", "those", "the"];
     let is_of_named = OF_NAMED.contains(&last_words(&place.clause[..token.start], 1).as_str());
     let of_sentence = place.sentence.get(..place.offset + token.start).unwrap_or_default();
     match is_of_named {
-        true => vec![result.labelled(of_sentence), result.labelled(place.before)],
+        // `The two Saturdays` says its rows behind it.
+        true => [of_sentence, place.before, place.clause].into_iter().map(|text| result.labelled(text)).collect(),
         false => Vec::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number,
 //! or in a list of names beside as many numbers.
 
-use chrono::{Datelike, NaiveDate};
+use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -59,6 +59,16 @@ impl<'t> TokenPlace<'t> {
     }
 }
 
+/// The days of a week, and several of each.
+const WEEKDAYS: [(&str, &str, Weekday); 7] = [
+    ("monday", "mondays", Weekday::Mon),
+    ("tuesday", "tuesdays", Weekday::Tue),
+    ("wednesday", "wednesdays", Weekday::Wed),
+    ("thursday", "thursdays", Weekday::Thu),
+    ("friday", "fridays", Weekday::Fri),
+    ("saturday", "saturdays", Weekday::Sat),
+    ("sunday", "sundays", Weekday::Sun),
+];
 /// Words of a text that compares one row with another.
 const COMPARES: [&str; 7] = ["as", "than", "against", "versus", "vs", "compared", "while"];
 /// Words that speak of what the sentence before names.
@@ -381,7 +391,7 @@ impl ProofRows {
         };
         let times: Vec<TextToken> = tokens_in(text).into_iter().filter(is_time).collect();
         if times.is_empty() {
-            return Vec::new();
+            return self.of_weekdays(text);
         }
         let has_time = |row: &usize| {
             self.rows[*row].first().is_some_and(|value| {
@@ -389,6 +399,22 @@ impl ProofRows {
             })
         };
         (0..self.rows.len()).filter(has_time).collect()
+    }
+
+    /// Returns the rows of the days of a week of which a text speaks as of several: `Saturdays`, `a typical Saturday`.
+    fn of_weekdays(&self, text: &str) -> Vec<usize> {
+        const OF_SEVERAL: [&str; 4] = ["typical", "average", "every", "each"];
+        let is_said = |(one, several, _): &&(&str, &str, Weekday)| {
+            let before = |at: usize| tokens::last_words(&text[..at], 1);
+            tokens::find_word(text, several).is_some()
+                || tokens::find_word(text, one).is_some_and(|at| OF_SEVERAL.contains(&before(at).as_str()))
+        };
+        let said: Vec<Weekday> = WEEKDAYS.iter().filter(is_said).map(|(_, _, day)| *day).collect();
+        if said.is_empty() {
+            return Vec::new();
+        }
+        let day_at = |row: &usize| self.rows[*row].first().and_then(tokens::day_of);
+        (0..self.rows.len()).filter(|row| day_at(row).is_some_and(|day| said.contains(&day.weekday()))).collect()
     }
 
     /// Returns the rows whose labels stand in a text, all of them where every row's does.
