@@ -463,3 +463,26 @@ pub(super) fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
         || COMPARED_BY_UNIT.contains(&later.as_str())
         || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn what_the_sentence_before_announces_holds_for_a_part_of_those() {
+        let (mut prover, _guard) = Prover::new("How did the backlog grow?");
+        let columns = json!([{ "name": "repo" }, { "name": "opened" }, { "name": "closed" }]);
+        let repos = [("quill", 412, 389), ("anvil", 230, 241), ("harbor", 178, 120), ("driftnet", 51, 17)];
+        let row =
+            |(repo, opened, closed): (&str, u32, u32)| json!({ "repo": repo, "opened": opened, "closed": closed });
+        let rows: Vec<Value> = repos.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let before = "In all, 871 issues were opened and 767 closed, a net increase of 104.";
+        assert!(!is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 34.")));
+        assert!(is_doubted(&format!("{before} harbor contributed 56 of those, and driftnet another 34.")));
+        assert!(is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 37.")));
+    }
+}

@@ -185,12 +185,13 @@ impl Prover {
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
             let called = called_column(result, token, place);
+            let is_of_group = result.named_rows(place).len() > 1;
             let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
             cells.any(|(_, column, value)| {
                 token.equals(value, result.share_scale(column))
                     && may_be_of(result, column, token)
                     && !is_of_other_dimension(result, column, token, clause)
-                    && !result.numbers_its_rows(column)
+                    && !(is_of_group && result.numbers_its_rows(column))
             })
         };
         if !is_factor && !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
@@ -211,7 +212,8 @@ impl Prover {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
                 let wanted = WantedNumber::new(number, result, &rows, token, place);
-                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                let said = place.announcing_text();
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, &said) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
                 if is_of_all(clause, token.start)
@@ -529,12 +531,13 @@ fn is_of_all(clause: &str, start: usize) -> bool {
     ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
 }
 
-/// Whether a number is of all but those that are named: `the other two`, `the two others`.
+/// Whether a number is of all but those that are named: `the other two`, `the remaining two`, `the two others`.
 fn is_of_others(clause: &str, token: &TextToken) -> bool {
     let behind = clause[token.end..].trim_start();
     let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let before = |count: usize| tokens::last_words(&clause[..token.start], count);
-    before(2) == "the other" || (before(1) == "the" && ["other", "others"].contains(&next))
+    ["the other", "the remaining"].contains(&before(2).as_str())
+        || (before(1) == "the" && ["other", "others"].contains(&next))
 }
 
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.

@@ -1,6 +1,8 @@
 //! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number,
 //! or in a list of names beside as many numbers.
 
+use std::borrow::Cow;
+
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 use uuid::Uuid;
@@ -56,6 +58,15 @@ impl<'t> TokenPlace<'t> {
         let start = before.rfind(END).map_or(0, |at| at + END.len());
         let end = from.find(END).map_or(self.sentence.len(), |at| before.len() + at);
         &self.sentence[start..end]
+    }
+
+    /// Returns the text that says what its numbers are: `108 more were opened. A had 58 of those` goes on from the sentence before.
+    pub(super) fn announcing_text(&self) -> Cow<'t, str> {
+        const OF_BEFORE: [&str; 3] = ["of those", "of these", "of that"];
+        match tokens::says(self.sentence, &OF_BEFORE) {
+            true => Cow::Owned(format!("{} {}", self.before, self.sentence)),
+            false => Cow::Borrowed(self.sentence),
+        }
     }
 }
 
