@@ -13,6 +13,7 @@ mod bounds;
 mod claims;
 mod clock;
 mod column_comparisons;
+mod column_names;
 mod comparisons;
 mod contradictions;
 mod dates;
@@ -302,22 +303,16 @@ impl Prover {
 
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
     fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
-        let is_said = token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word));
+        let is_said = token
+            .aside_word(clause)
+            .is_some_and(|word| ["top", "bottom"].contains(&word) || !self.question_text.contains(word));
         // `23 drivers, not 20`.
         let is_denied = tokens::last_words(&clause[..token.start], 2) == "not";
         is_said
             || is_denied
             || token.is_beside(clause)
             || (token.is_quarter() && !self.has_days())
-            || self.is_of_column(token)
-    }
-
-    /// Whether a code is a part of a column's name: `p99` of `p99_ms`.
-    fn is_of_column(&self, token: &TextToken) -> bool {
-        let TextTokenKind::Code(code) = &token.kind else { return false };
-        let code = code.to_lowercase();
-        let mut columns = self.results.iter().flat_map(|result| &result.columns);
-        columns.any(|column| tokens::find_word(&column.replace('_', " "), &code).is_some())
+            || self.is_of_column_name(token, clause)
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the

@@ -9,7 +9,7 @@ use super::alike::count_of_alike;
 use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
 use super::foreign_numbers::without_added_part;
-use super::names::GREATEST;
+use super::names::{GREATEST, LEAST};
 use super::ranks::measured_columns;
 use super::rates::rate_origin;
 use super::rows::{ProofRows, TokenPlace};
@@ -229,7 +229,11 @@ fn group_count(
     (0..result.columns.len()).find_map(|column| {
         let value = |row: &usize| result.rows.get(*row)?.get(column);
         let text = |row: &usize| value(row)?.as_str();
-        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(|name| has_word(place.clause, name)));
+        let is_said = |name: &str| {
+            // `IT`, and no `it`; a longer name may begin a line with a capital.
+            has_word(place.clause, name) || (name.len() > 2 && find_word(place.clause, name).is_some())
+        };
+        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(is_said));
         let is_in_group = |row: &usize| match named {
             Some(named) => text(row) == text(&named),
             None => said.iter().any(|day| value(row).is_some_and(|value| day.equals(value, ShareScale::Unknown))),
@@ -370,26 +374,36 @@ fn sum_of_row(
     })
 }
 
-/// Returns how many of the first are meant: of `the top two channels`.
-fn top_count(sentence: &str) -> Option<usize> {
-    tokens_in(sentence).iter().find_map(|token| {
+/// Returns how many of the first are meant, of `the top two channels`, and whether these are the greatest.
+fn top_count(text: &str) -> Option<(usize, bool)> {
+    const BEFORE_GREATEST: [&str; 6] = ["top", "largest", "biggest", "leading", "first", "highest"];
+    const BEFORE_LEAST: [&str; 3] = ["bottom", "smallest", "lowest"];
+    tokens_in(text).iter().find_map(|token| {
         let TextTokenKind::Number(number) = &token.kind else { return None };
-        let before = last_words(&sentence[..token.start], 1);
-        let behind = sentence[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
-        let is_first = ["top", "largest", "biggest", "leading", "first", "highest"].contains(&before.as_str())
-            || ["top", "most"].contains(&behind.as_str())
-            || GREATEST.contains(&behind.as_str());
-        (is_first && is_exact(number) && number.value >= 2.0).then_some(number.value as usize)
+        let before = last_words(&text[..token.start], 1);
+        let behind = text[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
+        let (before, behind) = (before.as_str(), behind.as_str());
+        let is_greatest =
+            BEFORE_GREATEST.contains(&before) || ["top", "most"].contains(&behind) || GREATEST.contains(&behind);
+        let is_least = BEFORE_LEAST.contains(&before) || behind == "bottom" || LEAST.contains(&behind);
+        let is_count = is_exact(number) && number.value >= 2.0;
+        (is_count && (is_greatest || is_least)).then_some((number.value as usize, is_greatest))
     })
 }
 
-/// Finds `the top two account for 93 %`, and for so many.
+/// Finds `the top two account for 93 %`, `the bottom two for 7 %`, and for so many.
 fn sum_of_top(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    let count = top_count(place.sentence).filter(|count| *count < result.rows.len())?;
+    let (count, is_greatest) = top_count(place.clause).or_else(|| top_count(place.sentence))?;
+    if count >= result.rows.len() {
+        return None;
+    }
     measured_columns(result, place.sentence).into_iter().find_map(|column| {
         let mut cells = result.numbers(column);
         let all: f64 = cells.iter().map(|(_, value)| *value).sum();
         cells.sort_by(|left, right| right.1.total_cmp(&left.1));
+        if !is_greatest {
+            cells.reverse();
+        }
         cells.truncate(count);
         part_origin(result, number, &cells, column, all)
     })

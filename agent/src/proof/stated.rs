@@ -4,7 +4,7 @@
 //! As elsewhere, a number is proven so only where it is written so precisely that as many results would hardly give it by
 //! chance; where words say which of them is meant, the others are not counted.
 
-use super::announced::AnnouncedOperation;
+use super::announced::{AnnouncedOperation, ChangeDirection};
 use super::specific::most_candidates;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, says, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin, number_of};
@@ -185,10 +185,13 @@ fn percentages_of(
         let sql = format!("abs(100.0e0 * ({now} - {base}) / {base})", now = now.sql, base = base.sql);
         result_of(value.abs(), sql, now, base, announced.growth && !is_share)
     };
-    match left.value <= right.value {
-        true => vec![share(left, right), change(left, right), change(right, left)],
-        false => vec![share(right, left), change(left, right), change(right, left)],
-    }
+    let (less, more) = if left.value <= right.value { (left, right) } else { (right, left) };
+    let changes = match announced.direction {
+        Some(ChangeDirection::Up) => vec![change(more, less)],
+        Some(ChangeDirection::Down) => vec![change(less, more)],
+        None => vec![change(more, less), change(less, more)],
+    };
+    std::iter::once(share(less, more)).chain(changes).collect()
 }
 
 /// Returns the sum of two numbers, their difference and their ratio.

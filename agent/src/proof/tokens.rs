@@ -250,9 +250,9 @@ impl TextToken {
 
     /// Returns the word that makes a number no claim about rows: `step 2`, `version 2.1`, `top 3`, `1 table`.
     pub(super) fn aside_word(&self, clause: &str) -> Option<&'static str> {
-        const BEFORE: [&str; 15] = [
+        const BEFORE: [&str; 16] = [
             "step", "version", "table", "chapter", "section", "figure", "option", "appendix", "page", "note",
-            "example", "top", "reading", "question", "phase",
+            "example", "top", "bottom", "reading", "question", "phase",
         ];
         const AFTER: [&str; 9] =
             ["table", "tables", "query", "queries", "column", "columns", "database", "databases", "steps"];
