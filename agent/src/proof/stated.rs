@@ -25,6 +25,7 @@ struct StatedNumber {
     start: usize,
     end: usize,
     value: f64,
+    is_percent: bool,
     sql: String,
     cells: Vec<CellReference>,
 }
@@ -42,9 +43,13 @@ impl StatedNumber {
             }
             ProofOrigin::Query { .. } | ProofOrigin::Conversation | ProofOrigin::Unproven => return None,
         };
+        // A share of 0.25 is 25 %.
+        let is_fraction = number.is_percent && number.stands_for(value, ShareScale::Fraction);
+        let (value, sql) = if is_fraction { (100.0 * value, format!("(100.0e0 * {sql})")) } else { (value, sql) };
         // What proves a bound has another value, and a year is no amount.
-        let is_amount = !number.is_percent && number.stands_for(value, ShareScale::Amount) && !is_year(token, value);
-        is_amount.then(|| Self { start: token.start, end: token.end, value, sql, cells })
+        let is_so = number.stands_for(value, scale_of_number(number)) && !is_year(token, value);
+        let is_percent = number.is_percent;
+        is_so.then(|| Self { start: token.start, end: token.end, value, is_percent, sql, cells })
     }
 }
 
@@ -113,11 +118,17 @@ fn stated_origin(
     if number.is_counted || number.value == 0.0 {
         return None;
     }
-    let pairs = pairs_beside(stated, token.start).into_iter();
+    // Points are between percentages, what else there is between amounts.
+    let is_of_points = token.is_of_points(sentence) && stated.iter().any(|one| one.is_percent);
+    let operands: Vec<&StatedNumber> = stated.iter().filter(|one| one.is_percent == is_of_points).collect();
+    let pairs = pairs_beside(&operands, token.start).into_iter();
     let is_total = announced.total || sentence.contains(": ");
-    let sums = if number.is_percent { Vec::new() } else { sums_of_list(stated, token.start, is_total) };
+    let sums = match number.is_percent || is_of_points {
+        true => Vec::new(),
+        false => sums_of_list(&operands, token.start, is_total),
+    };
     let results: Vec<StatedResult> = pairs
-        .flat_map(|(left, right)| match number.is_percent {
+        .flat_map(|(left, right)| match number.is_percent && !is_of_points {
             true => percentages_of(left, right, sentence, announced),
             false => amounts_of(left, right, sentence, announced),
         })
@@ -139,8 +150,9 @@ fn scale_of_number(number: &WrittenNumber) -> ShareScale {
 }
 
 /// Returns the numbers next to a place, two by two: the last before it, the first behind it, and one of each side.
-fn pairs_beside(stated: &[StatedNumber], at: usize) -> Vec<(&StatedNumber, &StatedNumber)> {
-    let (before, behind): (Vec<&StatedNumber>, Vec<&StatedNumber>) = stated.iter().partition(|one| one.start < at);
+fn pairs_beside<'s>(stated: &[&'s StatedNumber], at: usize) -> Vec<(&'s StatedNumber, &'s StatedNumber)> {
+    let (before, behind): (Vec<&StatedNumber>, Vec<&StatedNumber>) =
+        stated.iter().copied().partition(|one| one.start < at);
     let mut pairs = Vec::new();
     if let [.., left, right] = before.as_slice() {
         pairs.push((*left, *right));
@@ -156,8 +168,9 @@ fn pairs_beside(stated: &[StatedNumber], at: usize) -> Vec<(&StatedNumber, &Stat
 
 /// Returns the sum of all numbers before a place, and of all behind it, where they are more than two: `4.7 million: 778,180 of
 /// singles, 3,287,190 of doubles and 630,720 of suites`.
-fn sums_of_list(stated: &[StatedNumber], at: usize, is_announced: bool) -> Vec<StatedResult> {
-    let (before, behind): (Vec<&StatedNumber>, Vec<&StatedNumber>) = stated.iter().partition(|one| one.start < at);
+fn sums_of_list(stated: &[&StatedNumber], at: usize, is_announced: bool) -> Vec<StatedResult> {
+    let (before, behind): (Vec<&StatedNumber>, Vec<&StatedNumber>) =
+        stated.iter().copied().partition(|one| one.start < at);
     let sum = |list: Vec<&StatedNumber>| StatedResult {
         value: list.iter().map(|one| one.value).sum(),
         sql: list.iter().map(|one| one.sql.as_str()).collect::<Vec<_>>().join(" + "),
@@ -246,6 +259,14 @@ mod tests {
         ] {
             assert_eq!(doubted(text), Vec::<String>::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn points_are_between_percentages() {
+        let text =
+            "York had 7.1 % of its 2,874 orders back, 3.9 percentage points more than Leeds with 3.3 % of 4,210.";
+        assert_eq!(doubted(text), Vec::<String>::new());
+        assert_eq!(doubted(&text.replace("3.9", "4.9")), ["4.9"]);
     }
 
     #[test]
