@@ -477,8 +477,11 @@ fn sum_of_named(
     const LEAST: f64 = 10.0;
     let before = last_words(&place.clause[..token.start], 1);
     let is_part = is_part_of_number(token, place.clause);
-    let is_of_all = is_part || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
-    let named = result.labelled(place.sentence);
+    // `Of the year's 792 mm`.
+    let is_owned = ["'s", "’s"].iter().any(|ending| before.ends_with(ending));
+    let is_of_all =
+        is_part || is_owned || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
+    let named = result.labelled_or_between(place.sentence);
     let names_all = result.names_every_row(place.sentence);
     let is_each = says(place.sentence, &["each", "both", "respectively"]);
     let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
@@ -547,4 +550,44 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    fn doubted(columns: [&str; 3], rows: &[(&str, f64, f64)], text: &str) -> Vec<String> {
+        let (mut prover, _guard) = Prover::new("What do the figures look like?");
+        let row = |(name, first, second): &(&str, f64, f64)| json!({ columns[0]: name, columns[1]: first, columns[2]: second });
+        let named = columns.map(|name| json!({ "name": name }));
+        let rows: Vec<Value> = rows.iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
+        let links = prover.links(text, &[]).into_iter();
+        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    }
+
+    #[test]
+    fn the_last_rows_make_a_sum_as_the_first_do() {
+        let buyers = [
+            ("Pakistan", 198_400.0, 2.5),
+            ("Egypt", 61_200.0, 2.6),
+            ("Russia", 21_500.0, 2.7),
+            ("Sudan", 17_900.0, 2.4),
+            ("Poland", 4_600.0, 3.4),
+        ];
+        let of_tea = |text: &str| doubted(["country", "tonnes", "price"], &buyers, text);
+        assert_eq!(of_tea("The bottom three buyers took 44,000 tonnes."), Vec::<String>::new());
+        assert_eq!(of_tea("The bottom three buyers took 40,400 tonnes."), ["40,400"]);
+    }
+
+    #[test]
+    fn letters_are_names_of_rows() {
+        let grades = [("A", 18_600_000.0, 0.008), ("B", 11_180_000.0, 0.021), ("C", 4_565_000.0, 0.053)];
+        let of_loans = |text: &str| doubted(["grade", "outstanding_eur", "default_rate"], &grades, text);
+        let right = "The expected loss is €148,800 for A, €234,780 for B and €241,945 for C, in total €625,525.";
+        assert_eq!(of_loans(right), Vec::<String>::new());
+        assert_eq!(of_loans(&right.replace("234,780", "234,870")), ["234,870", "625,525"]);
+    }
 }

@@ -9,8 +9,11 @@ use uuid::Uuid;
 
 use super::claims::{has_word, month_of};
 use super::dates::foreign_names_of_month;
+use super::labels::{
+    ends_with_word, find_label, has_exact_word, other_number, quarter_of, says_quarter, stands_as_label,
+};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
-use super::{CellReference, ProofOrigin, SHORTEST_LABEL, number_of};
+use super::{CellReference, ProofOrigin, number_of};
 use crate::coverage::is_common_word;
 
 /// Rows whose names are looked for in part, and by their days.
@@ -291,7 +294,7 @@ impl ProofRows {
             std::iter::once(label)
                 .chain(other)
                 .chain(months)
-                .find_map(|name| tokens::find_word(text, &name).map(|at| (at, at + name.len())))
+                .find_map(|name| find_label(text, &name).map(|at| (at, at + name.len())))
         })
     }
 
@@ -484,67 +487,6 @@ impl ProofRows {
         let said: Vec<usize> = rows.iter().copied().filter(is_said).collect();
         if said.is_empty() { rows } else { said }
     }
-}
-
-/// Whether a label stands in a text.
-fn stands_as_label(text: &str, value: &Value) -> bool {
-    match value {
-        Value::String(label) => {
-            label.chars().count() >= SHORTEST_LABEL
-                && (tokens::find_word(text, label).is_some() || says_both_ends(text, label))
-        }
-        // A small number is a label by chance.
-        Value::Number(label) => {
-            label.as_f64().is_some_and(|label| label >= 100.0) && tokens::find_word(text, &label.to_string()).is_some()
-        }
-        _ => false,
-    }
-}
-
-/// Returns the quarter that a name ends with: of `2024-Q3`.
-fn quarter_of(value: &Value) -> Option<u32> {
-    let (before, quarter) = value.as_str()?.rsplit_once(['Q', 'q'])?;
-    let is_apart = !before.ends_with(char::is_alphanumeric) && !before.is_empty();
-    quarter.parse().ok().filter(|quarter| is_apart && (1..=4).contains(quarter))
-}
-
-/// Whether a text speaks of a quarter: `Q3`, `the third quarter`.
-fn says_quarter(text: &str, quarter: u32) -> bool {
-    const WORDS: [&str; 4] = ["first quarter", "second quarter", "third quarter", "fourth quarter"];
-    let words = usize::try_from(quarter).ok().and_then(|quarter| WORDS.get(quarter.checked_sub(1)?));
-    tokens::find_word(text, &format!("Q{quarter}")).is_some()
-        || words.is_some_and(|words| tokens::find_word(text, words).is_some())
-}
-
-/// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
-fn other_number(name: &str) -> Vec<String> {
-    let is_letter = |c: char| c.is_alphabetic() || c == ' ';
-    let is_word = name.chars().count() > 2 && name.chars().all(is_letter) && !name.ends_with("ss");
-    match (is_word, name.strip_suffix('s')) {
-        (false, _) => Vec::new(),
-        (true, Some(one)) => vec![one.to_owned()],
-        (true, None) => ["s", "es", "n", "en"].iter().map(|ending| format!("{name}{ending}")).collect(),
-    }
-}
-
-/// Whether a text says the two ends of a label: `between Dover and Calais` of `Dover-Calais`.
-fn says_both_ends(text: &str, label: &str) -> bool {
-    let Some((from, to)) = label.split_once(['-', '–', '/']) else { return false };
-    let is_end =
-        |end: &str| end.chars().count() > SHORTEST_LABEL && end.starts_with(char::is_uppercase) && has_word(text, end);
-    let is_way = tokens::says(text, &["between", "from"]);
-    is_way && is_end(from.trim()) && is_end(to.trim())
-}
-
-/// Whether a word stands in a text in the very same case.
-fn has_exact_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|one| one == word)
-}
-
-/// Whether a text ends with a name, as words of their own.
-fn ends_with_word(text: &str, name: &str) -> bool {
-    let tail = text.len().checked_sub(name.len()).and_then(|at| Some((text.get(..at)?, text.get(at..)?)));
-    tail.is_some_and(|(before, last)| last.eq_ignore_ascii_case(name) && !before.ends_with(char::is_alphanumeric))
 }
 
 /// See [`ProofRows::label_columns`].
