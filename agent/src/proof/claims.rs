@@ -560,7 +560,9 @@ mod tests {
 
     fn doubted(columns: [&str; 3], rows: &[(&str, f64, f64)], text: &str) -> Vec<String> {
         let (mut prover, _guard) = Prover::new("What do the figures look like?");
-        let row = |(name, first, second): &(&str, f64, f64)| json!({ columns[0]: name, columns[1]: first, columns[2]: second });
+        let row = |(name, first, second): &(&str, f64, f64)| -> Value {
+            json!({ columns[0]: name, columns[1]: first, columns[2]: second })
+        };
         let named = columns.map(|name| json!({ "name": name }));
         let rows: Vec<Value> = rows.iter().map(row).collect();
         prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));

@@ -72,7 +72,9 @@ mod tests {
         let (mut prover, _guard) = Prover::new("How did the clubs do?");
         let columns = json!([{ "name": "place" }, { "name": "runner" }, { "name": "club" }]);
         let runners = [("Marit", "Fjord"), ("Aiko", "Fjord"), ("Paulo", "Porto"), ("Lena", "Isar"), ("Elin", "Fjord")];
-        let row = |(index, (runner, club)): (usize, (&str, &str))| json!({ "place": index + 1, "runner": runner, "club": club });
+        let row = |(index, (runner, club)): (usize, (&str, &str))| -> Value {
+            json!({ "place": index + 1, "runner": runner, "club": club })
+        };
         let rows: Vec<Value> = runners.into_iter().enumerate().map(row).collect();
         prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
         let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);

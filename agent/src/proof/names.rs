@@ -561,7 +561,9 @@ mod tests {
             ("Uig", 610, 29, "2026-10-25"),
             ("Kintyre", 800, 40, "2026-07-14"),
         ];
-        let row = |(route, sailings, cancelled, day): (&str, u32, u32, &str)| json!({ "route": route, "sailings": sailings, "cancelled": cancelled, "checked_on": day });
+        let row = |(route, sailings, cancelled, day): (&str, u32, u32, &str)| -> Value {
+            json!({ "route": route, "sailings": sailings, "cancelled": cancelled, "checked_on": day })
+        };
         let rows: Vec<Value> = routes.into_iter().map(row).collect();
         prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
         let links = prover.links(text, &[]).into_iter();

@@ -349,9 +349,11 @@ mod tests {
 
     fn doubted(text: &str) -> Vec<String> {
         let (mut prover, _guard) = Prover::new("How is the hotel doing?");
-        let columns = json!([{ "name": "room_type" }, { "name": "nights_sold" }, { "name": "adr_eur" }, { "name": "rebate_rate" }]);
+        let columns = ["room_type", "nights_sold", "adr_eur", "rebate_rate"].map(|name| json!({ "name": name }));
         let types = [("Single", 9490, 82.0, 0.021), ("Double", 27740, 118.5, 0.053), ("Suite", 2628, 240.0, 0.008)];
-        let row = |(name, nights, price, rate): (&str, u32, f64, f64)| json!({ "room_type": name, "nights_sold": nights, "adr_eur": price, "rebate_rate": rate });
+        let row = |(name, nights, price, rate): (&str, u32, f64, f64)| -> Value {
+            json!({ "room_type": name, "nights_sold": nights, "adr_eur": price, "rebate_rate": rate })
+        };
         let rows: Vec<Value> = types.into_iter().map(row).collect();
         prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
         let links = prover.links(text, &[]).into_iter();

@@ -243,7 +243,9 @@ mod tests {
     fn doubted(text: &str) -> Vec<String> {
         let (mut prover, _guard) = Prover::new("What do the figures look like?");
         let columns = json!([{ "name": "shop" }, { "name": "orders" }, { "name": "returned" }, { "name": "staff" }]);
-        let row = |(shop, orders, returned, staff): (&str, u32, u32, u32)| json!({ "shop": shop, "orders": orders, "returned": returned, "staff": staff });
+        let row = |(shop, orders, returned, staff): (&str, u32, u32, u32)| -> serde_json::Value {
+            json!({ "shop": shop, "orders": orders, "returned": returned, "staff": staff })
+        };
         let shops = [("Leeds", 4210, 137, 12), ("York", 2874, 205, 7), ("Hull", 1993, 61, 9)];
         let rows: Vec<serde_json::Value> = shops.into_iter().map(row).collect();
         prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
