@@ -16,6 +16,7 @@ mod column_comparisons;
 mod column_names;
 mod comparisons;
 mod contradictions;
+mod counted_rows;
 mod dates;
 mod derived;
 mod earlier;

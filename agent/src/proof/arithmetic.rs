@@ -111,8 +111,10 @@ pub(super) fn expression_of(
     let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     // `A fell, while B grew by a third`.
     announced.direction = direction_in(clause).or(announced.direction);
-    announced.difference |= !wanted.compared.is_empty();
     let number = wanted.number;
+    // A sign says a change where nothing is below zero: `| Glass | -7,720 | -8.0 % |`.
+    let is_negative = |(_, _, value): (usize, usize, &Value)| number_of(value).is_some_and(|value| value < 0.0);
+    announced.difference |= !wanted.compared.is_empty() || (number.value < 0.0 && !result.cells().any(is_negative));
     // `Makes up 38.5 % of the 2,758.50`.
     let is_of_share = says_whole_of_share(clause);
     // The last year without the first is no measure, unless a time is asked for.
@@ -484,5 +486,20 @@ mod tests {
         assert!(!is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 34.")));
         assert!(is_doubted(&format!("{before} harbor contributed 56 of those, and driftnet another 34.")));
         assert!(is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 37.")));
+    }
+
+    #[test]
+    fn a_sign_says_that_a_number_is_a_change() {
+        let (mut prover, _guard) = Prover::new("How did visits change?");
+        let columns = json!([{ "name": "museum" }, { "name": "visitors_2024" }, { "name": "visitors_2025" }]);
+        let museums = [("Maritime", 184_200, 197_100), ("Glass", 96_500, 88_780), ("Salt", 33_600, 30_240)];
+        let row = |(museum, before, now): (&str, u32, u32)| -> Value {
+            json!({ "museum": museum, "visitors_2024": before, "visitors_2025": now })
+        };
+        let rows: Vec<Value> = museums.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,720 | -8.0% |\n"));
+        assert!(is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,270 | -8.0% |\n"));
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::alike::count_of_alike;
 use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
+use super::counted_rows::counted_rows_origin;
 use super::foreign_numbers::without_added_part;
 use super::names::{GREATEST, LEAST};
 use super::ranks::measured_columns;
@@ -42,6 +43,7 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
     }
     group_count(result, token, number, place)
         .or_else(|| count_of_alike(result, token, number, place))
+        .or_else(|| counted_rows_origin(result, token, number, place))
         .or_else(|| days_between(result, token, number, place))
         .or_else(|| product(result, number, place))
         .or_else(|| rate_origin(result, token, number, place))
