@@ -169,6 +169,7 @@ impl AnnouncedOperation {
             median: has(&["median", "mediane", "mediana", "médiane"]),
             average: has(&[
                 "average",
+                "typical",
                 "mean",
                 "on avg",
                 "durchschnitt",

@@ -165,6 +165,12 @@ pub(super) fn expression_of(
             {
                 return Some(found);
             }
+            if announced.average
+                && let Some(found) = mean_of_rows(&cells, wanted.rows)
+                && number.stands_for(found.1, scale)
+            {
+                return Some(found);
+            }
         }
         if announced.median
             && let Some((sql, value)) = median_of(&cells)
@@ -270,6 +276,18 @@ fn mean_of(cells: &[NumberCell]) -> Option<(String, f64)> {
     let sum: f64 = cells.iter().map(|cell| cell.value).sum();
     let count = cells.len();
     (count > 0).then(|| (format!("CAST({added} AS DOUBLE) / {count}"), sum / count as f64))
+}
+
+/// Returns the mean of the numbers of some rows, `on the other ten days`, and their cells; `None` of one row and of all.
+fn mean_of_rows(cells: &[NumberCell], rows: &[usize]) -> Option<(String, f64, Vec<CellReference>)> {
+    let named: Vec<&NumberCell> = cells.iter().filter(|cell| rows.contains(&cell.reference.row)).collect();
+    if named.len() < 2 || named.len() == cells.len() {
+        return None;
+    }
+    let added = named.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+    let sum: f64 = named.iter().map(|cell| cell.value).sum();
+    let references = named.iter().map(|cell| cell.reference.clone()).collect();
+    Some((format!("CAST({added} AS DOUBLE) / {}", named.len()), sum / named.len() as f64, references))
 }
 
 /// Returns the median of numbers, as SQL and as it is.

@@ -12,7 +12,7 @@ use super::counted_rows::counted_rows_origin;
 use super::foreign_numbers::without_added_part;
 use super::names::{GREATEST, LEAST};
 use super::ranks::measured_columns;
-use super::rates::rate_origin;
+use super::rates::{is_of_counts, rate_origin};
 use super::rows::{ProofRows, TokenPlace};
 use super::specific::most_candidates;
 use super::tokens::{
@@ -322,7 +322,9 @@ fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) ->
         ShareScale::Percent => Some(0.01),
         // An occupancy of 0.8.
         ShareScale::Unknown if result.numbers(column).iter().all(|(_, value)| (0.0..1.0).contains(value)) => Some(1.0),
-        ShareScale::Amount | ShareScale::Unknown => called(column, &QUANTITIES).then_some(1.0),
+        ShareScale::Amount | ShareScale::Unknown => {
+            (called(column, &QUANTITIES) || is_of_counts(result, column)).then_some(1.0)
+        }
     };
     if number.is_percent {
         return None;

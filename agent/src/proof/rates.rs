@@ -33,7 +33,7 @@ fn unit_factor(result: &ProofRows, column: usize, token: &TextToken, clause: &st
 }
 
 /// Whether a column holds whole numbers alone.
-fn is_of_counts(result: &ProofRows, column: usize) -> bool {
+pub(super) fn is_of_counts(result: &ProofRows, column: usize) -> bool {
     result
         .rows
         .iter()
