@@ -20,6 +20,8 @@ const LONGEST_CHANGE: usize = 1_000;
 pub(super) struct WantedNumber<'a> {
     number: &'a WrittenNumber,
     rows: &'a [usize],
+    /// The rows that it does not name, where it speaks of the others.
+    others: Option<Vec<usize>>,
     /// The row that has changed and the one that it is compared with, where the sentence says so.
     change: Option<(usize, usize)>,
     /// Whether it is of percentage points, which are a difference and no share.
@@ -54,7 +56,8 @@ impl<'a> WantedNumber<'a> {
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
         let is_of_one = is_said_of_one(result, token, place);
         let is_of_several = sentence.len() > LONGEST_CHANGE || sentence.matches(" by ").count() > 1;
-        Self { number, rows, change, is_points, compared, column, is_of_one, is_of_several }
+        let others = result.other_rows(place);
+        Self { number, rows, others, change, is_points, compared, column, is_of_one, is_of_several }
     }
 
     fn is_named(&self, cell: &NumberCell) -> bool {
@@ -166,7 +169,7 @@ pub(super) fn expression_of(
                 return Some(found);
             }
             if announced.average
-                && let Some(found) = mean_of_rows(&cells, wanted.rows)
+                && let Some(found) = mean_of_rows(&cells, wanted.others.as_deref().unwrap_or(wanted.rows))
                 && number.stands_for(found.1, scale)
             {
                 return Some(found);

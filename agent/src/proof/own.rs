@@ -210,7 +210,7 @@ impl Prover {
         }
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
-                let rows = result.other_rows(place).unwrap_or_else(|| result.named_rows(place));
+                let rows = result.named_rows(place);
                 let wanted = WantedNumber::new(number, result, &rows, token, place);
                 let said = place.announcing_text();
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, &said) {
