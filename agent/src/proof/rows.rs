@@ -117,7 +117,10 @@ impl ProofRows {
         if self.rows.len() < 2 || !clause[before.len()..token.start].contains(['(', ':', '=', '|']) {
             return None;
         }
-        let is_compared = clause[before.len()..token.start].contains(':')
+        // `A had 3,600 more than B (21,500 against 17,900)`.
+        let is_of_pair =
+            [" vs", " versus", " against", " compared"].iter().any(|word| clause[token.end..].starts_with(word));
+        let is_compared = (is_of_pair || clause[before.len()..token.start].contains(':'))
             && tokens::says(before, &["as", "than"])
             && self.labelled(before).len() > 1;
         if is_compared {
@@ -537,5 +540,25 @@ pub(super) fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> Sha
         (true, _) if are_small => ShareScale::Fraction,
         (false, true) if !is_change => ShareScale::Amount,
         _ => ShareScale::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn a_pair_in_parentheses_is_of_the_rows_that_are_compared() {
+        let (mut prover, _guard) = Prover::new("How does Russia compare?");
+        let columns = json!([{ "name": "country" }, { "name": "tonnes" }]);
+        let buyers = [("Pakistan", 198_400), ("Russia", 21_500), ("Sudan", 17_900), ("Poland", 4_600)];
+        let row = |(country, tonnes): (&str, u32)| json!({ "country": country, "tonnes": tonnes });
+        let rows: Vec<Value> = buyers.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 17,900)."));
+        assert!(is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 19,700)."));
     }
 }

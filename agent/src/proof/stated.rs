@@ -258,6 +258,7 @@ mod tests {
         for text in [
             "Leeds and York had 7,084 orders and took 342 back, a return rate of 4.83 %.",
             "Leeds and York had 7,084 orders with 342 returned, which leaves 6,742 that were kept.",
+            "Leeds and York had 7,084 orders and took 342 back, i.e. 4.83 %.",
         ] {
             assert_eq!(doubted(text), Vec::<String>::new(), "{text}");
         }
