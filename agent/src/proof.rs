@@ -13,24 +13,32 @@ mod bounds;
 mod claims;
 mod clock;
 mod column_comparisons;
+mod column_names;
 mod comparisons;
 mod contradictions;
+mod counted_rows;
 mod dates;
 mod derived;
 mod earlier;
 mod foreign_extremes;
 mod foreign_numbers;
+mod labels;
+mod listed;
 mod mixed_up;
 mod names;
 mod numbers;
 mod own;
 mod parts;
+mod periods;
 mod ranks;
 mod rates;
 mod respective;
 mod rows;
 mod scales;
+mod spans;
 mod specific;
+mod stated;
+mod time_lengths;
 mod tokens;
 mod unchecked;
 mod units;
@@ -298,22 +306,16 @@ impl Prover {
 
     /// Whether a number is no claim, such as that of a step or a version; not where the question is about such.
     fn is_aside(&self, token: &TextToken, clause: &str) -> bool {
-        let is_said = token.aside_word(clause).is_some_and(|word| word == "top" || !self.question_text.contains(word));
+        let is_said = token
+            .aside_word(clause)
+            .is_some_and(|word| ["top", "bottom"].contains(&word) || !self.question_text.contains(word));
         // `23 drivers, not 20`.
         let is_denied = tokens::last_words(&clause[..token.start], 2) == "not";
         is_said
             || is_denied
             || token.is_beside(clause)
             || (token.is_quarter() && !self.has_days())
-            || self.is_of_column(token)
-    }
-
-    /// Whether a code is a part of a column's name: `p99` of `p99_ms`.
-    fn is_of_column(&self, token: &TextToken) -> bool {
-        let TextTokenKind::Code(code) = &token.kind else { return false };
-        let code = code.to_lowercase();
-        let mut columns = self.results.iter().flat_map(|result| &result.columns);
-        columns.any(|column| tokens::find_word(&column.replace('_', " "), &code).is_some())
+            || self.is_of_column_name(token, clause)
     }
 
     /// Returns the one number that a clause can be about: the only one of the last result, or of the row that the
@@ -363,6 +365,7 @@ impl Prover {
                 let offset = sentence_start + clause_start;
                 of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
             }
+            stated::prove_by_stated(sentence, text[..sentence_start].chars().count(), &mut of_sentence);
             if let Some(result) = self.latest_rows() {
                 for row in comparisons::wrong_rows(result, sentence) {
                     doubt_row(result, row, (sentence, sentence_start), text, &mut of_sentence);

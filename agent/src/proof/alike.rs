@@ -33,7 +33,11 @@ pub(super) fn count_of_alike(
     let labels = result.label_columns();
     (0..result.columns.len()).filter(|column| !labels.contains(column)).find_map(|column| {
         let name = spoken_name(result.columns.get(column)?);
-        find_word(behind, name.trim_end_matches(" at"))?;
+        // `Four bins hold 1,300 each`.
+        let is_each = said.len() == 1 && says(behind, &["each", "apiece"]);
+        if !is_each {
+            find_word(behind, name.trim_end_matches(" at"))?;
+        }
         let is_alike = |row: &usize| match result.rows.get(*row).and_then(|row| row.get(column)) {
             Some(Value::Bool(value)) => *value != is_denied,
             Some(Value::Null) => is_denied,

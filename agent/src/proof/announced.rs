@@ -169,6 +169,7 @@ impl AnnouncedOperation {
             median: has(&["median", "mediane", "mediana", "médiane"]),
             average: has(&[
                 "average",
+                "typical",
                 "mean",
                 "on avg",
                 "durchschnitt",
@@ -219,6 +220,7 @@ impl AnnouncedOperation {
                     "trail",
                     "span",
                     "apart",
+                    "separate",
                     "differ",
                     "short of",
                     "lead of",

@@ -20,6 +20,8 @@ const LONGEST_CHANGE: usize = 1_000;
 pub(super) struct WantedNumber<'a> {
     number: &'a WrittenNumber,
     rows: &'a [usize],
+    /// The rows that it does not name, where it speaks of the others.
+    others: Option<Vec<usize>>,
     /// The row that has changed and the one that it is compared with, where the sentence says so.
     change: Option<(usize, usize)>,
     /// Whether it is of percentage points, which are a difference and no share.
@@ -54,7 +56,8 @@ impl<'a> WantedNumber<'a> {
         let (change, is_points) = (result.change_in(sentence), token.is_of_points(clause));
         let is_of_one = is_said_of_one(result, token, place);
         let is_of_several = sentence.len() > LONGEST_CHANGE || sentence.matches(" by ").count() > 1;
-        Self { number, rows, change, is_points, compared, column, is_of_one, is_of_several }
+        let others = result.other_rows(place);
+        Self { number, rows, others, change, is_points, compared, column, is_of_one, is_of_several }
     }
 
     fn is_named(&self, cell: &NumberCell) -> bool {
@@ -111,8 +114,10 @@ pub(super) fn expression_of(
     let mut announced = AnnouncedOperation::in_text(&format!("{clause} {sentence}"));
     // `A fell, while B grew by a third`.
     announced.direction = direction_in(clause).or(announced.direction);
-    announced.difference |= !wanted.compared.is_empty();
     let number = wanted.number;
+    // A sign says a change where nothing is below zero: `| Glass | -7,720 | -8.0 % |`.
+    let is_negative = |(_, _, value): (usize, usize, &Value)| number_of(value).is_some_and(|value| value < 0.0);
+    announced.difference |= !wanted.compared.is_empty() || (number.value < 0.0 && !result.cells().any(is_negative));
     // `Makes up 38.5 % of the 2,758.50`.
     let is_of_share = says_whole_of_share(clause);
     // The last year without the first is no measure, unless a time is asked for.
@@ -160,6 +165,12 @@ pub(super) fn expression_of(
             if announced.average
                 && let Some((sql, value)) = mean_of(&cells)
                 && let Some(found) = whole(sql, value)
+            {
+                return Some(found);
+            }
+            if announced.average
+                && let Some(found) = mean_of_rows(&cells, wanted.others.as_deref().unwrap_or(wanted.rows))
+                && number.stands_for(found.1, scale)
             {
                 return Some(found);
             }
@@ -268,6 +279,18 @@ fn mean_of(cells: &[NumberCell]) -> Option<(String, f64)> {
     let sum: f64 = cells.iter().map(|cell| cell.value).sum();
     let count = cells.len();
     (count > 0).then(|| (format!("CAST({added} AS DOUBLE) / {count}"), sum / count as f64))
+}
+
+/// Returns the mean of the numbers of some rows, `on the other ten days`, and their cells; `None` of one row and of all.
+fn mean_of_rows(cells: &[NumberCell], rows: &[usize]) -> Option<(String, f64, Vec<CellReference>)> {
+    let named: Vec<&NumberCell> = cells.iter().filter(|cell| rows.contains(&cell.reference.row)).collect();
+    if named.len() < 2 || named.len() == cells.len() {
+        return None;
+    }
+    let added = named.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" + ");
+    let sum: f64 = named.iter().map(|cell| cell.value).sum();
+    let references = named.iter().map(|cell| cell.reference.clone()).collect();
+    Some((format!("CAST({added} AS DOUBLE) / {}", named.len()), sum / named.len() as f64, references))
 }
 
 /// Returns the median of numbers, as SQL and as it is.
@@ -462,4 +485,42 @@ pub(super) fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
         || COMPARED_BY_UNIT.contains(&next.as_str())
         || COMPARED_BY_UNIT.contains(&later.as_str())
         || (clause[..token.start].ends_with('+') && matches!(token.kind, TextTokenKind::Number(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn what_the_sentence_before_announces_holds_for_a_part_of_those() {
+        let (mut prover, _guard) = Prover::new("How did the backlog grow?");
+        let columns = json!([{ "name": "repo" }, { "name": "opened" }, { "name": "closed" }]);
+        let repos = [("quill", 412, 389), ("anvil", 230, 241), ("harbor", 178, 120), ("driftnet", 51, 17)];
+        let row =
+            |(repo, opened, closed): (&str, u32, u32)| json!({ "repo": repo, "opened": opened, "closed": closed });
+        let rows: Vec<Value> = repos.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let before = "In all, 871 issues were opened and 767 closed, a net increase of 104.";
+        assert!(!is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 34.")));
+        assert!(is_doubted(&format!("{before} harbor contributed 56 of those, and driftnet another 34.")));
+        assert!(is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 37.")));
+    }
+
+    #[test]
+    fn a_sign_says_that_a_number_is_a_change() {
+        let (mut prover, _guard) = Prover::new("How did visits change?");
+        let columns = json!([{ "name": "museum" }, { "name": "visitors_2024" }, { "name": "visitors_2025" }]);
+        let museums = [("Maritime", 184_200, 197_100), ("Glass", 96_500, 88_780), ("Salt", 33_600, 30_240)];
+        let row = |(museum, before, now): (&str, u32, u32)| -> Value {
+            json!({ "museum": museum, "visitors_2024": before, "visitors_2025": now })
+        };
+        let rows: Vec<Value> = museums.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,720 | -8.0% |\n"));
+        assert!(is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,270 | -8.0% |\n"));
+    }
 }

@@ -106,6 +106,8 @@ const PHRASES: [(NumberBound, &[&str]); 6] = [
             "exceed",
             "exceeded",
             "exceeding",
+            "surpassed",
+            "topped",
             "in excess of",
             "upwards of",
             "beyond",
@@ -288,6 +290,12 @@ fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
     }
     let ends_with =
         |phrase: &str| words.strip_suffix(phrase).is_some_and(|rest| rest.is_empty() || rest.ends_with(' '));
+    // `Passed 75,000`, and no `passed 12 exams`.
+    let digits = clause[start..].strip_suffix(behind_digits).unwrap_or_default();
+    let is_milestone = digits.trim_end_matches(['.', ',']).ends_with("000");
+    if is_milestone && ["passed", "crossed", "broke"].into_iter().any(ends_with) {
+        return Some(NumberBound::Above);
+    }
     PHRASES.iter().find(|(_, phrases)| phrases.iter().any(|phrase| ends_with(phrase))).map(|(bound, _)| *bound)
 }
 
@@ -332,8 +340,10 @@ fn are_alone(result: &ProofRows, named: &[usize], sentence: &str) -> bool {
     const ONLY: [&str; 9] = ["only", "nur", "seul", "seule", "solo", "sólo", "apenas", "soltanto", "alleen"];
     let places = named.iter().filter_map(|row| result.label_place(*row, sentence));
     let first = places.map(|(start, _)| start).min();
-    let before = first.and_then(|start| sentence.get(..start)).map(|before| last_words(before, 1));
-    before.is_some_and(|word| ONLY.contains(&word.as_str()))
+    let before = first.and_then(|start| sentence.get(..start));
+    // A name may stand in marks.
+    let word = before.map(|before| last_words(before.trim_end_matches(|c: char| !c.is_alphanumeric()), 1));
+    word.is_some_and(|word| ONLY.contains(&word.as_str()))
 }
 
 /// Returns what proves a bound of the rows that a sentence names, or of any row where it names none, in the unit that stands
@@ -376,12 +386,10 @@ pub(super) fn bound_origin(
         if let Some(aggregate) = aggregate {
             return aggregate_origin(result, column, aggregate, bound, number);
         }
-        let (count, origin) = counted(result, column, &rows, bound, number, unit)?;
         if are_alone {
-            let all: Vec<usize> = (0..result.rows.len()).collect();
-            let (of_all, _) = counted(result, column, &all, bound, number, unit)?;
-            return (of_all == count && count == rows.len()).then_some(origin);
+            return bound_of_rows_alone(result, column, &rows, bound, number, unit);
         }
+        let (count, origin) = counted(result, column, &rows, bound, number, unit)?;
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
             (false, true) if !is_of_every_row => count > 0,
@@ -390,6 +398,25 @@ pub(super) fn bound_origin(
         holds.then_some(origin)
     });
     of_cells.or_else(of_share)
+}
+
+/// Returns what proves a bound of some rows and of no other: `only /health stays under 200 ms` of 11 where the next has 210.
+fn bound_of_rows_alone(
+    result: &ProofRows,
+    column: usize,
+    rows: &[usize],
+    bound: NumberBound,
+    number: &WrittenNumber,
+    unit: Option<MeasureUnit>,
+) -> Option<ProofOrigin> {
+    let count = |of: &[usize]| counted(result, column, of, bound, number, unit);
+    let all: Vec<usize> = (0..result.rows.len()).collect();
+    let others: Vec<usize> = all.iter().copied().filter(|row| !rows.contains(row)).collect();
+    // Of rows far from the bound nothing is told here, but by how many of all there are.
+    let own_hold = count(rows).is_none_or(|(held, _)| held == rows.len());
+    let others_hold = count(&others).is_some_and(|(held, _)| held > 0);
+    let (of_all, origin) = count(&all)?;
+    (own_hold && !others_hold && of_all == rows.len()).then_some(origin)
 }
 
 /// Returns what proves a bound of the share that a row has in the total of a column: `a little more than 1 % of all loans`.
@@ -547,5 +574,25 @@ fn columns_of(result: &ProofRows, sentence: &str) -> Vec<usize> {
     match result.rows.len() {
         1 => (0..result.columns.len()).collect(),
         _ => measured_columns(result, sentence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn what_only_one_row_is_below_may_be_far_from_it() {
+        let (mut prover, _guard) = Prover::new("How slow are the tails?");
+        let columns = json!([{ "name": "endpoint" }, { "name": "p99_ms" }]);
+        let endpoints = [("/cart", 380), ("/users", 210), ("/export", 9600), ("/health", 11)];
+        let row = |(endpoint, ms): (&str, u32)| json!({ "endpoint": endpoint, "p99_ms": ms });
+        let rows: Vec<Value> = endpoints.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("Only `/health` stays under 200 ms."));
+        assert!(is_doubted("Only `/health` stays under 250 ms."));
     }
 }

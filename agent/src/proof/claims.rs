@@ -8,14 +8,17 @@ use serde_json::Value;
 use super::alike::count_of_alike;
 use super::announced::AnnouncedOperation;
 use super::contradictions::is_day_or_year;
+use super::counted_rows::counted_rows_origin;
 use super::foreign_numbers::without_added_part;
-use super::names::GREATEST;
+use super::names::{GREATEST, LEAST};
 use super::ranks::measured_columns;
-use super::rates::rate_origin;
+use super::rates::{is_of_counts, rate_origin};
 use super::rows::{ProofRows, TokenPlace};
+use super::specific::most_candidates;
 use super::tokens::{
     ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, says, tokens_in,
 };
+use super::units::unit_at;
 use super::{CellReference, ProofOrigin, number_of};
 
 /// Rows that are looked at.
@@ -40,6 +43,7 @@ pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: Token
     }
     group_count(result, token, number, place)
         .or_else(|| count_of_alike(result, token, number, place))
+        .or_else(|| counted_rows_origin(result, token, number, place))
         .or_else(|| days_between(result, token, number, place))
         .or_else(|| product(result, number, place))
         .or_else(|| rate_origin(result, token, number, place))
@@ -227,7 +231,11 @@ fn group_count(
     (0..result.columns.len()).find_map(|column| {
         let value = |row: &usize| result.rows.get(*row)?.get(column);
         let text = |row: &usize| value(row)?.as_str();
-        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(|name| has_word(place.clause, name)));
+        let is_said = |name: &str| {
+            // `IT`, and no `it`; a longer name may begin a line with a capital.
+            has_word(place.clause, name) || (name.len() > 2 && find_word(place.clause, name).is_some())
+        };
+        let named = (0..result.rows.len()).find(|row| text(row).is_some_and(is_said));
         let is_in_group = |row: &usize| match named {
             Some(named) => text(row) == text(&named),
             None => said.iter().any(|day| value(row).is_some_and(|value| day.equals(value, ShareScale::Unknown))),
@@ -282,7 +290,7 @@ fn days_between(
     let days: Vec<(CellReference, NaiveDate)> = result
         .cells()
         .filter(|(row, _, _)| named.is_empty() || named.contains(row))
-        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value)?)))
+        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value).or_else(|| month_of(value))?)))
         .take(MAX_ROWS)
         .collect();
     let first = days.iter().min_by_key(|(_, day)| *day)?;
@@ -299,29 +307,46 @@ fn days_between(
     })
 }
 
-/// Finds a price times a quantity of the row that the clause names.
+/// Finds a price times a quantity of the row that the clause names, and an amount times a share of it.
 fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let [row] = *result.named_rows(place).as_slice() else { return None };
-    let called = |column: &usize, words: &[&str]| {
-        let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+    let called = |column: usize, words: &[&str]| {
+        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
         name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
     };
-    let columns = measured_columns(result, "");
-    let prices = columns.iter().filter(|column| called(column, &PRICES));
-    for price in prices {
-        for quantity in columns.iter().filter(|column| *column != price && called(column, &QUANTITIES)) {
-            let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
-            let (Some(one), Some(many)) = (value(*price), value(*quantity)) else { continue };
-            if !number.is_percent && number.stands_for(one * many, ShareScale::Unknown) {
-                return Some(ProofOrigin::Expression {
-                    expression: format!("1.0e0 * {one:?} * {many:?}"),
-                    value: one * many,
-                    cells: vec![result.cell(row, *price), result.cell(row, *quantity)],
-                });
-            }
+    let is_price = |column: &usize| {
+        called(*column, &PRICES) || unit_at(result, *column).is_some_and(|unit| unit.is_money() && !unit.is_coin())
+    };
+    let factor = |column: usize| match result.share_scale(column) {
+        ShareScale::Fraction => Some(1.0),
+        ShareScale::Percent => Some(0.01),
+        // An occupancy of 0.8.
+        ShareScale::Unknown if result.numbers(column).iter().all(|(_, value)| (0.0..1.0).contains(value)) => Some(1.0),
+        ShareScale::Amount | ShareScale::Unknown => {
+            (called(column, &QUANTITIES) || is_of_counts(result, column)).then_some(1.0)
         }
+    };
+    if number.is_percent {
+        return None;
     }
-    None
+    let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
+    let columns = measured_columns(result, "");
+    let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();
+    let many: Vec<(usize, f64)> = columns.iter().filter_map(|column| Some((*column, factor(*column)?))).collect();
+    // Of so many products one may well be a number of few digits.
+    let are_few = (prices.len() * many.len()) as f64 <= most_candidates(number);
+    prices.into_iter().find_map(|price| {
+        many.iter().filter(|(column, _)| *column != price).find_map(|(column, scale)| {
+            let (one, times) = (value(price)?, value(*column)?);
+            let made = one * times * scale;
+            let is_told = are_few || (called(price, &PRICES) && called(*column, &QUANTITIES));
+            (is_told && number.stands_for(made, ShareScale::Unknown)).then(|| ProofOrigin::Expression {
+                expression: format!("1.0e0 * {one:?} * {times:?} * {scale:?}"),
+                value: made,
+                cells: vec![result.cell(row, price), result.cell(row, *column)],
+            })
+        })
+    })
 }
 
 /// Finds the 15 of `two of fifteen games`, where a row has two wins and thirteen losses.
@@ -353,26 +378,36 @@ fn sum_of_row(
     })
 }
 
-/// Returns how many of the first are meant: of `the top two channels`.
-fn top_count(sentence: &str) -> Option<usize> {
-    tokens_in(sentence).iter().find_map(|token| {
+/// Returns how many of the first are meant, of `the top two channels`, and whether these are the greatest.
+fn top_count(text: &str) -> Option<(usize, bool)> {
+    const BEFORE_GREATEST: [&str; 6] = ["top", "largest", "biggest", "leading", "first", "highest"];
+    const BEFORE_LEAST: [&str; 3] = ["bottom", "smallest", "lowest"];
+    tokens_in(text).iter().find_map(|token| {
         let TextTokenKind::Number(number) = &token.kind else { return None };
-        let before = last_words(&sentence[..token.start], 1);
-        let behind = sentence[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
-        let is_first = ["top", "largest", "biggest", "leading", "first", "highest"].contains(&before.as_str())
-            || ["top", "most"].contains(&behind.as_str())
-            || GREATEST.contains(&behind.as_str());
-        (is_first && is_exact(number) && number.value >= 2.0).then_some(number.value as usize)
+        let before = last_words(&text[..token.start], 1);
+        let behind = text[token.end..].split_whitespace().next().unwrap_or_default().to_lowercase();
+        let (before, behind) = (before.as_str(), behind.as_str());
+        let is_greatest =
+            BEFORE_GREATEST.contains(&before) || ["top", "most"].contains(&behind) || GREATEST.contains(&behind);
+        let is_least = BEFORE_LEAST.contains(&before) || behind == "bottom" || LEAST.contains(&behind);
+        let is_count = is_exact(number) && number.value >= 2.0;
+        (is_count && (is_greatest || is_least)).then_some((number.value as usize, is_greatest))
     })
 }
 
-/// Finds `the top two account for 93 %`, and for so many.
+/// Finds `the top two account for 93 %`, `the bottom two for 7 %`, and for so many.
 fn sum_of_top(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    let count = top_count(place.sentence).filter(|count| *count < result.rows.len())?;
+    let (count, is_greatest) = top_count(place.clause).or_else(|| top_count(place.sentence))?;
+    if count >= result.rows.len() {
+        return None;
+    }
     measured_columns(result, place.sentence).into_iter().find_map(|column| {
         let mut cells = result.numbers(column);
         let all: f64 = cells.iter().map(|(_, value)| *value).sum();
         cells.sort_by(|left, right| right.1.total_cmp(&left.1));
+        if !is_greatest {
+            cells.reverse();
+        }
         cells.truncate(count);
         part_origin(result, number, &cells, column, all)
     })
@@ -418,7 +453,7 @@ pub(super) fn month_of(value: &Value) -> Option<NaiveDate> {
 
 /// Finds what the months of a quarter make together.
 fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-    let quarter = quarter_in(place.sentence)?;
+    let quarter = quarter_in(place.clause).or_else(|| quarter_in(place.sentence))?;
     let year = tokens_in(place.sentence).iter().find_map(|token| match &token.kind {
         TextTokenKind::Number(number) if (1700.0..2200.0).contains(&number.value) => Some(number.value as i32),
         _ => None,
@@ -446,8 +481,11 @@ fn sum_of_named(
     const LEAST: f64 = 10.0;
     let before = last_words(&place.clause[..token.start], 1);
     let is_part = is_part_of_number(token, place.clause);
-    let is_of_all = is_part || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
-    let named = result.labelled(place.sentence);
+    // `Of the year's 792 mm`.
+    let is_owned = ["'s", "’s"].iter().any(|ending| before.ends_with(ending));
+    let is_of_all =
+        is_part || is_owned || ["the", "all", "these", "of", "von", "sur", "su", "de"].contains(&before.as_str());
+    let named = result.labelled_or_between(place.sentence);
     let names_all = result.names_every_row(place.sentence);
     let is_each = says(place.sentence, &["each", "both", "respectively"]);
     let is_large = number.is_percent || (is_exact(number) && (number.value >= LEAST || is_part));
@@ -516,4 +554,46 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    fn doubted(columns: [&str; 3], rows: &[(&str, f64, f64)], text: &str) -> Vec<String> {
+        let (mut prover, _guard) = Prover::new("What do the figures look like?");
+        let row = |(name, first, second): &(&str, f64, f64)| -> Value {
+            json!({ columns[0]: name, columns[1]: first, columns[2]: second })
+        };
+        let named = columns.map(|name| json!({ "name": name }));
+        let rows: Vec<Value> = rows.iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
+        let links = prover.links(text, &[]).into_iter();
+        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    }
+
+    #[test]
+    fn the_last_rows_make_a_sum_as_the_first_do() {
+        let buyers = [
+            ("Pakistan", 198_400.0, 2.5),
+            ("Egypt", 61_200.0, 2.6),
+            ("Russia", 21_500.0, 2.7),
+            ("Sudan", 17_900.0, 2.4),
+            ("Poland", 4_600.0, 3.4),
+        ];
+        let of_tea = |text: &str| doubted(["country", "tonnes", "price"], &buyers, text);
+        assert_eq!(of_tea("The bottom three buyers took 44,000 tonnes."), Vec::<String>::new());
+        assert_eq!(of_tea("The bottom three buyers took 40,400 tonnes."), ["40,400"]);
+    }
+
+    #[test]
+    fn letters_are_names_of_rows() {
+        let grades = [("A", 18_600_000.0, 0.008), ("B", 11_180_000.0, 0.021), ("C", 4_565_000.0, 0.053)];
+        let of_loans = |text: &str| doubted(["grade", "outstanding_eur", "default_rate"], &grades, text);
+        let right = "The expected loss is €148,800 for A, €234,780 for B and €241,945 for C, in total €625,525.";
+        assert_eq!(of_loans(right), Vec::<String>::new());
+        assert_eq!(of_loans(&right.replace("234,780", "234,870")), ["234,870", "625,525"]);
+    }
 }

@@ -6,13 +6,14 @@
 
 use std::collections::HashSet;
 
+use chrono::NaiveDate;
 use serde_json::Value;
 
 use super::foreign_extremes::foreign_extreme;
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{TextToken, TextTokenKind, find_word, is_name, last_words, says, tokens_in};
-use super::{CellReference, ProofLink, ProofOrigin};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, day_of, find_word, is_name, last_words, says, tokens_in};
+use super::{CellReference, ProofLink, ProofOrigin, number_of};
 use crate::coverage::is_common_word;
 
 /// Rows of which the most and the least are known.
@@ -169,7 +170,54 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
             return None;
         }
     }
-    is_compared.then_some(row)
+    let is_otherwise = is_extreme_by_rate(result, row, clause, extreme, &group)
+        || (speaks_of_age(clause) && is_first_or_last_day(result, row, &group));
+    (is_compared && !is_otherwise).then_some(row)
+}
+
+/// Whether a row is the most or the least by one column for each of another, as a number of the clause says: `the most reliable
+/// at 4.2 %` of 62 cancelled of 1,460.
+fn is_extreme_by_rate(result: &ProofRows, row: usize, clause: &str, extreme: Extreme, group: &[usize]) -> bool {
+    let numbers = tokens_in(clause);
+    let is_said = |rate: f64| {
+        numbers.iter().any(|token| match &token.kind {
+            TextTokenKind::Number(number) => {
+                (number.is_percent || number.tolerance < 0.5) && number.stands_for(rate, ShareScale::Fraction)
+            }
+            _ => false,
+        })
+    };
+    let value = |of: usize, column: usize| number_of(result.rows.get(of)?.get(column)?);
+    let rate = |of: usize, part: usize, whole: usize| Some(value(of, part)? / value(of, whole)?);
+    let is_extreme = |part: usize, whole: usize| {
+        let Some(own) = rate(row, part, whole).filter(|own| is_said(*own)) else { return false };
+        let rates: Vec<f64> = group.iter().filter_map(|of| rate(*of, part, whole)).collect();
+        let is_greatest = rates.iter().all(|other| *other <= own);
+        let is_least = rates.iter().all(|other| *other >= own);
+        match extreme {
+            Extreme::Greatest => is_greatest,
+            Extreme::Least => is_least,
+            Extreme::Either => is_greatest || is_least,
+        }
+    };
+    let columns = measured_columns(result, "");
+    columns.iter().any(|part| columns.iter().any(|whole| part != whole && is_extreme(*part, *whole)))
+}
+
+/// Whether a clause may speak of how long ago something was: `the one that has waited longest`.
+fn speaks_of_age(clause: &str) -> bool {
+    says(clause, &["longest", "shortest", "oldest", "youngest", "newest", "earliest", "latest"])
+}
+
+/// Whether a row has the first or the last day of a column that is no name of its rows.
+fn is_first_or_last_day(result: &ProofRows, row: usize, group: &[usize]) -> bool {
+    let day_at = |of: usize, column: usize| day_of(result.rows.get(of)?.get(column)?);
+    let labels = result.label_columns();
+    (1..result.columns.len()).filter(|column| !labels.contains(column)).any(|column| {
+        let Some(own) = day_at(row, column) else { return false };
+        let days: Vec<NaiveDate> = group.iter().filter_map(|of| day_at(*of, column)).collect();
+        days.len() > 1 && (days.iter().all(|day| *day <= own) || days.iter().all(|day| *day >= own))
+    })
 }
 
 /// Returns the columns in which a row has the number that stands in parentheses behind its name: `highest in April
@@ -494,4 +542,43 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 fn is_english(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
     ENGLISH.iter().any(|word| lower.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    fn doubted(text: &str) -> Vec<String> {
+        let (mut prover, _guard) = Prover::new("How are the routes doing?");
+        let columns =
+            json!([{ "name": "route" }, { "name": "sailings" }, { "name": "cancelled" }, { "name": "checked_on" }]);
+        let routes = [
+            ("Oban", 1460, 62, "2026-08-21"),
+            ("Mallaig", 980, 118, "2026-05-09"),
+            ("Brodick", 1825, 203, "2026-09-04"),
+            ("Uig", 610, 29, "2026-10-25"),
+            ("Kintyre", 800, 40, "2026-07-14"),
+        ];
+        let row = |(route, sailings, cancelled, day): (&str, u32, u32, &str)| -> Value {
+            json!({ "route": route, "sailings": sailings, "cancelled": cancelled, "checked_on": day })
+        };
+        let rows: Vec<Value> = routes.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let links = prover.links(text, &[]).into_iter();
+        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    }
+
+    #[test]
+    fn a_row_may_be_the_first_by_a_rate_that_is_said() {
+        assert_eq!(doubted("Oban is the most reliable at 4.2 %."), Vec::<String>::new());
+        assert_eq!(doubted("Kintyre is the most reliable at 5.0 %."), ["Kintyre"]);
+    }
+
+    #[test]
+    fn a_row_may_be_the_first_by_its_day() {
+        assert_eq!(doubted("Mallaig has waited longest for its check."), Vec::<String>::new());
+        assert_eq!(doubted("Kintyre has waited longest for its check."), ["Kintyre"]);
+    }
 }

@@ -467,7 +467,8 @@ fn is_in_parentheses(text: &str, start: usize, after: &str) -> bool {
 fn sign_before(text: &str, start: usize) -> usize {
     if last_words(&text[..start], 1) == "minus" {
         let before = text[..start].trim_end();
-        return start - before.len() + "minus".len();
+        let head = &before[..before.len() - "minus".len()];
+        return if is_subtracted(head) { 0 } else { start - head.len() };
     }
     let before = text[..start].trim_end_matches(' ');
     let head = before.strip_suffix(CURRENCIES).unwrap_or(&text[..start]);
@@ -480,6 +481,18 @@ fn sign_before(text: &str, start: usize) -> usize {
         _ => outside.is_none_or(|c| !c.is_alphanumeric()),
     };
     if is_sign { start - head.len() + sign.len_utf8() } else { 0 }
+}
+
+/// Whether `minus` behind a text takes away from the number with which that ends, `451 new minus 176 cancelled`, and is no sign:
+/// `between 4 and minus 2`.
+fn is_subtracted(before: &str) -> bool {
+    /// Words between the two numbers.
+    const NEAR: usize = 3;
+    const BEFORE_SIGNS: [&str; 8] = ["and", "or", "to", "from", "of", "at", "was", "is"];
+    let clause = before.rsplit([',', ';', ':', '(', '\n']).next().unwrap_or_default();
+    let near = clause.split_whitespace().rev().take(NEAR);
+    let mut of_statement = near.take_while(|word| !BEFORE_SIGNS.contains(word));
+    of_statement.any(|word| word.contains(|c: char| c.is_ascii_digit()))
 }
 
 /// Returns what a number is for each of: a million in `42 errors per million`.
@@ -496,4 +509,22 @@ fn is_unit(letters: &str) -> bool {
     ["ms", "s", "h", "min", "km", "kg", "g", "cm", "mm", "gb", "mb", "kb", "tb", "x", "usd", "eur", "hp", "mpg"]
         .contains(&letters)
         || is_unit_called(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::proof::tokens::{TextTokenKind, tokens_in};
+
+    #[test]
+    fn minus_is_a_sign_where_nothing_is_taken_away() {
+        let numbers = |text: &str| -> Vec<f64> {
+            let tokens = tokens_in(text).into_iter();
+            tokens
+                .filter_map(|token| if let TextTokenKind::Number(one) = token.kind { Some(one.value) } else { None })
+                .collect()
+        };
+        assert_eq!(numbers("451 new minus 176 cancelled makes 275"), [451.0, 176.0, 275.0]);
+        assert_eq!(numbers("between 4 and minus 12 degrees"), [4.0, -12.0]);
+        assert_eq!(numbers("Oslo had 5 and Kiruna minus 12"), [5.0, -12.0]);
+    }
 }

@@ -9,9 +9,10 @@ use super::arrows::arrow_origin;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
+use super::listed::listed_count_origin;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
-use super::scales::scale_of;
+use super::scales::scale_of_column;
 use super::specific::specific_origin;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of};
 use super::units::{MeasureUnit, is_in_other_unit, is_of_other_dimension, unit_beside};
@@ -25,8 +26,14 @@ impl Prover {
     /// called so, `population_millions`.
     pub(super) fn own_origin(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let own = self.own_origin_as_written(token, place);
+        if own != ProofOrigin::Unproven {
+            return own;
+        }
+        if let Some(origin) = self.time_length_origin(token, place) {
+            return origin;
+        }
         let TextTokenKind::Number(number) = &token.kind else { return own };
-        if own != ProofOrigin::Unproven || !number.is_scaled {
+        if !number.is_scaled {
             return own;
         }
         let scale = self.results.iter().flat_map(|result| &result.columns).find_map(|name| scale_of_column(name));
@@ -36,7 +43,7 @@ impl Prover {
         self.own_origin_as_written(&TextToken { kind, ..token.clone() }, place)
     }
 
-    fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
+    pub(super) fn own_origin_as_written(&self, token: &TextToken, place: TokenPlace<'_>) -> ProofOrigin {
         let TokenPlace { clause, sentence, .. } = place;
         if let Some(month) = token.month().filter(|_| !self.has_days()) {
             return self.month_origin(token, month, place);
@@ -53,7 +60,8 @@ impl Prover {
             let standing = out_of_origin(result, token, place)
                 .or_else(|| score_origin(result, token, place))
                 .or_else(|| range_origin(result, token, place))
-                .or_else(|| arrow_origin(result, token, place));
+                .or_else(|| arrow_origin(result, token, place))
+                .or_else(|| listed_count_origin(result, token, place));
             if let Some(origin) = standing {
                 return origin;
             }
@@ -61,7 +69,8 @@ impl Prover {
             let is_behind_list = clause[..token.start].trim_end().ends_with(':');
             let of_list = || result.respective_row(token, place);
             let listed = if is_behind_list { of_list() } else { None };
-            let labelled = match listed.or_else(|| result.row_beside(token, clause)).or_else(of_list) {
+            let beside = listed.or_else(|| result.row_beside(token, clause)).or_else(of_list);
+            let labelled = match beside.or_else(|| result.row_of_period_before(token, place)) {
                 Some(row) => vec![row],
                 None => match token.kind {
                     // `Emma in December, all others since July`.
@@ -176,11 +185,13 @@ impl Prover {
         // A cell of another row is no proof, whatever else the number could be.
         let equals = |result: &ProofRows| {
             let called = called_column(result, token, place);
+            let is_of_group = result.named_rows(place).len() > 1;
             let mut cells = result.cells().filter(|(_, column, _)| called.is_none_or(|called| called == *column));
             cells.any(|(_, column, value)| {
                 token.equals(value, result.share_scale(column))
                     && may_be_of(result, column, token)
                     && !is_of_other_dimension(result, column, token, clause)
+                    && !(is_of_group && result.numbers_its_rows(column))
             })
         };
         if !is_factor && !is_said_as_difference(clause, token) && self.results.iter().any(equals) {
@@ -201,7 +212,8 @@ impl Prover {
             for result in self.results.iter().rev() {
                 let rows = result.named_rows(place);
                 let wanted = WantedNumber::new(number, result, &rows, token, place);
-                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, sentence) {
+                let said = place.announcing_text();
+                if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, &said) {
                     return ProofOrigin::Expression { expression, value, cells };
                 }
                 if is_of_all(clause, token.start)
@@ -480,58 +492,6 @@ fn called_column(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -
     column.filter(|_| result.labelled(place.sentence).is_empty())
 }
 
-/// Returns what one of a column is in, by its name: a million of `population_millions`, `sales_in_million` and
-/// `revenue_mn`.
-fn scale_of_column(name: &str) -> Option<f64> {
-    name.split(|c: char| !c.is_alphanumeric())
-        .find_map(|word| scale_of(word).or_else(|| scale_of_currency(word)).filter(|scale| *scale >= 1e3))
-        .or_else(|| scale_of_ending(name))
-}
-
-/// Returns what the short last word of a column's name stands for: `output_mn`, `gdp_bn`, `sales_k`; `height_m` is in
-/// metres.
-fn scale_of_ending(name: &str) -> Option<f64> {
-    const AMOUNTS: [&str; 14] = [
-        "revenue",
-        "sales",
-        "turnover",
-        "profit",
-        "cost",
-        "costs",
-        "budget",
-        "amount",
-        "value",
-        "pop",
-        "population",
-        "usd",
-        "eur",
-        "gbp",
-    ];
-    let lower = name.to_lowercase();
-    let (stem, last) = lower.rsplit_once('_')?;
-    let is_amount = stem.split('_').any(|word| AMOUNTS.contains(&word));
-    match last {
-        "mn" => Some(1e6),
-        "bn" => Some(1e9),
-        "k" => Some(1e3),
-        "m" | "mm" if is_amount => Some(1e6),
-        _ => None,
-    }
-}
-
-/// Returns what the letter before a currency stands for: a thousand of `keur` and `TEUR`, a million of `musd`.
-fn scale_of_currency(word: &str) -> Option<f64> {
-    let lower = word.to_lowercase();
-    let currency = lower.get(1..)?;
-    let scale = match lower.chars().next()? {
-        'k' | 't' => 1e3,
-        'm' => 1e6,
-        'b' => 1e9,
-        _ => return None,
-    };
-    ["eur", "usd", "gbp", "chf", "jpy"].contains(&currency).then_some(scale)
-}
-
 /// Whether a number is how many times as much something is: `three times as often`, `2.3 times what Wendy earns`, and not
 /// `21 times`.
 fn is_said_as_factor(token: &TextToken, clause: &str) -> bool {
@@ -571,12 +531,13 @@ fn is_of_all(clause: &str, start: usize) -> bool {
     ["the", "all", "these", "those", "following"].contains(&tokens::last_words(&clause[..start], 1).as_str())
 }
 
-/// Whether a number is of all but those that are named: `the other two`, `the two others`.
+/// Whether a number is of all but those that are named: `the other two`, `the remaining two`, `the two others`.
 fn is_of_others(clause: &str, token: &TextToken) -> bool {
     let behind = clause[token.end..].trim_start();
     let next = behind.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let before = |count: usize| tokens::last_words(&clause[..token.start], count);
-    before(2) == "the other" || (before(1) == "the" && ["other", "others"].contains(&next))
+    ["the other", "the remaining"].contains(&before(2).as_str())
+        || (before(1) == "the" && ["other", "others"].contains(&next))
 }
 
 /// Whether a number is that of rows as results are shown to the model, `(1 row)`, which models repeat.

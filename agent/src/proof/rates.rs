@@ -6,6 +6,7 @@ use super::bounds::{NumberBound, bound_before};
 use super::claims::{QUANTITIES, is_exact};
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
+use super::specific::most_candidates;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::units::{factor_to_unit, is_same_unit};
 use super::{ProofOrigin, number_of};
@@ -23,6 +24,7 @@ pub(super) fn rate_origin(
         .or_else(|| part_of_cell(result, token, number, place))
         .or_else(|| one_in_so_many(result, token, number, place))
         .or_else(|| total_in_unit(result, token, number, place))
+        .or_else(|| weighted_mean(result, number, place))
 }
 
 /// Returns by what the values of a column are multiplied to be in the unit behind a number.
@@ -31,7 +33,7 @@ fn unit_factor(result: &ProofRows, column: usize, token: &TextToken, clause: &st
 }
 
 /// Whether a column holds whole numbers alone.
-fn is_of_counts(result: &ProofRows, column: usize) -> bool {
+pub(super) fn is_of_counts(result: &ProofRows, column: usize) -> bool {
     result
         .rows
         .iter()
@@ -186,6 +188,46 @@ fn total_in_unit(
     })
 }
 
+/// Finds a mean of all rows in which each counts as often as another column says: `weighted by nights the rate is 117.82`, `an
+/// overall default rate of 2.6 %`.
+fn weighted_mean(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    const WEIGHTED: [&str; 5] = ["weighted", "gewichtet", "gewichtete", "pondérée", "ponderada"];
+    const OF_ALL: [&str; 4] = ["overall", "combined", "blended", "altogether"];
+    const MEANS: [&str; 8] = ["avg", "average", "mean", "rate", "share", "pct", "percent", "per"];
+    let is_weighted = says(place.sentence, &WEIGHTED);
+    if result.rows.len() < 2 || !(is_weighted || says(place.sentence, &OF_ALL)) {
+        return None;
+    }
+    let is_share = |column: usize| matches!(result.share_scale(column), ShareScale::Fraction | ShareScale::Percent);
+    let is_mean = |column: usize| is_weighted || is_share(column) || is_called(result, column, &MEANS);
+    let columns = measured_columns(result, "");
+    if most_candidates(number) < (columns.len() * columns.len()) as f64 {
+        return None;
+    }
+    columns.iter().filter(|column| is_mean(**column)).find_map(|mean| {
+        columns.iter().filter(|column| *column != mean && !is_share(**column)).find_map(|weight| {
+            let value = |row: usize, column: usize| number_of(result.rows.get(row)?.get(column)?);
+            let pair = |row: usize| Some((value(row, *mean)?, value(row, *weight)?));
+            let pairs: Vec<(f64, f64)> = (0..result.rows.len()).map(pair).collect::<Option<_>>()?;
+            let weights: f64 = pairs.iter().map(|(_, weight)| weight).sum();
+            let found = pairs.iter().map(|(of_row, weight)| of_row * weight).sum::<f64>() / weights;
+            let is_so = weights > 0.0 && number.stands_for(found, result.share_scale(*mean));
+            is_so.then(|| ProofOrigin::Expression {
+                expression: weighted_mean_sql(&pairs),
+                value: found,
+                cells: (0..pairs.len()).flat_map(|row| [result.cell(row, *mean), result.cell(row, *weight)]).collect(),
+            })
+        })
+    })
+}
+
+/// Returns the SQL of a weighted mean, of values each with its weight.
+fn weighted_mean_sql(pairs: &[(f64, f64)]) -> String {
+    let products: Vec<String> = pairs.iter().map(|(value, weight)| format!("({value:?}) * ({weight:?})")).collect();
+    let weights: Vec<String> = pairs.iter().map(|(_, weight)| format!("({weight:?})")).collect();
+    format!("1.0e0 * ({}) / ({})", products.join(" + "), weights.join(" + "))
+}
+
 /// Returns the row that a clause names, or the only one.
 fn row_of(result: &ProofRows, place: TokenPlace<'_>) -> Option<usize> {
     match (result.named_rows(place).as_slice(), result.rows.len()) {
@@ -297,4 +339,38 @@ fn mean_times_count(
             })
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    fn doubted(text: &str) -> Vec<String> {
+        let (mut prover, _guard) = Prover::new("How is the hotel doing?");
+        let columns = ["room_type", "nights_sold", "adr_eur", "rebate_rate"].map(|name| json!({ "name": name }));
+        let types = [("Single", 9490, 82.0, 0.021), ("Double", 27740, 118.5, 0.053), ("Suite", 2628, 240.0, 0.008)];
+        let row = |(name, nights, price, rate): (&str, u32, f64, f64)| -> Value {
+            json!({ "room_type": name, "nights_sold": nights, "adr_eur": price, "rebate_rate": rate })
+        };
+        let rows: Vec<Value> = types.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let links = prover.links(text, &[]).into_iter();
+        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    }
+
+    #[test]
+    fn means_of_all_rows_are_weighted() {
+        assert_eq!(doubted("Weighted by nights sold, the average rate was €117.82."), Vec::<String>::new());
+        assert_eq!(doubted("Weighted by nights sold, the average rate was €118.72."), ["118.72"]);
+    }
+
+    #[test]
+    fn amounts_are_multiplied_by_what_is_sold_and_summed() {
+        let text =
+            "Revenue was €4.70 million: €778,180 from singles, €3,287,190 from doubles and €630,720 from suites.";
+        assert_eq!(doubted(text), Vec::<String>::new());
+        assert_eq!(doubted("Suites brought €603,720."), ["603,720"]);
+    }
 }

@@ -1,14 +1,19 @@
 //! The rows of one call, and which of them a text is about: those whose labels stand in a clause, right before a number,
 //! or in a list of names beside as many numbers.
 
-use chrono::{Datelike, NaiveDate};
+use std::borrow::Cow;
+
+use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::claims::{has_word, month_of};
 use super::dates::foreign_names_of_month;
+use super::labels::{
+    ends_with_word, find_label, has_exact_word, other_number, quarter_of, says_quarter, stands_as_label,
+};
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
-use super::{CellReference, ProofOrigin, SHORTEST_LABEL, number_of};
+use super::{CellReference, ProofOrigin, number_of};
 use crate::coverage::is_common_word;
 
 /// Rows whose names are looked for in part, and by their days.
@@ -57,8 +62,29 @@ impl<'t> TokenPlace<'t> {
         let end = from.find(END).map_or(self.sentence.len(), |at| before.len() + at);
         &self.sentence[start..end]
     }
+
+    /// Returns the text that says what its numbers are: `108 more were opened. A had 58 of those` goes on from the sentence before.
+    pub(super) fn announcing_text(&self) -> Cow<'t, str> {
+        const OF_BEFORE: [&str; 3] = ["of those", "of these", "of that"];
+        match tokens::says(self.sentence, &OF_BEFORE) {
+            true => Cow::Owned(format!("{} {}", self.before, self.sentence)),
+            false => Cow::Borrowed(self.sentence),
+        }
+    }
 }
 
+/// The days of a week, and several of each.
+const WEEKDAYS: [(&str, &str, Weekday); 7] = [
+    ("monday", "mondays", Weekday::Mon),
+    ("tuesday", "tuesdays", Weekday::Tue),
+    ("wednesday", "wednesdays", Weekday::Wed),
+    ("thursday", "thursdays", Weekday::Thu),
+    ("friday", "fridays", Weekday::Fri),
+    ("saturday", "saturdays", Weekday::Sat),
+    ("sunday", "sundays", Weekday::Sun),
+];
+/// Words of a text that compares one row with another.
+const COMPARES: [&str; 7] = ["as", "than", "against", "versus", "vs", "compared", "while"];
 /// Words that speak of what the sentence before names.
 const PRONOUNS: [&str; 8] = ["its", "their", "his", "her", "it", "they", "he", "she"];
 
@@ -91,7 +117,10 @@ impl ProofRows {
         if self.rows.len() < 2 || !clause[before.len()..token.start].contains(['(', ':', '=', '|']) {
             return None;
         }
-        let is_compared = clause[before.len()..token.start].contains(':')
+        // `A had 3,600 more than B (21,500 against 17,900)`.
+        let is_of_pair =
+            [" vs", " versus", " against", " compared"].iter().any(|word| clause[token.end..].starts_with(word));
+        let is_compared = (is_of_pair || clause[before.len()..token.start].contains(':'))
             && tokens::says(before, &["as", "than"])
             && self.labelled(before).len() > 1;
         if is_compared {
@@ -268,7 +297,7 @@ impl ProofRows {
             std::iter::once(label)
                 .chain(other)
                 .chain(months)
-                .find_map(|name| tokens::find_word(text, &name).map(|at| (at, at + name.len())))
+                .find_map(|name| find_label(text, &name).map(|at| (at, at + name.len())))
         })
     }
 
@@ -288,11 +317,17 @@ impl ProofRows {
         self.rows.iter().enumerate().filter_map(number).collect()
     }
 
+    /// Whether a column only numbers the rows from one on, so that it has every small number.
+    pub(super) fn numbers_its_rows(&self, column: usize) -> bool {
+        let numbers = self.numbers(column);
+        numbers.len() > 2 && numbers.iter().all(|(row, value)| *value == (row + 1) as f64)
+    }
+
     /// Returns the rows whose labels stand in a text; none of a result of one row.
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
         let mut found = self.called(text);
         // `More sheep than cows` of `sheep` and `cow`.
-        if found.len() == 1 && tokens::says(text, &["as", "than"]) {
+        if found.len() == 1 && tokens::says(text, &COMPARES) {
             found.extend(self.called_otherwise(text));
             found.sort_unstable();
             found.dedup();
@@ -373,7 +408,7 @@ impl ProofRows {
         };
         let times: Vec<TextToken> = tokens_in(text).into_iter().filter(is_time).collect();
         if times.is_empty() {
-            return Vec::new();
+            return self.of_weekdays(text);
         }
         let has_time = |row: &usize| {
             self.rows[*row].first().is_some_and(|value| {
@@ -381,6 +416,22 @@ impl ProofRows {
             })
         };
         (0..self.rows.len()).filter(has_time).collect()
+    }
+
+    /// Returns the rows of the days of a week of which a text speaks as of several: `Saturdays`, `a typical Saturday`.
+    fn of_weekdays(&self, text: &str) -> Vec<usize> {
+        const OF_SEVERAL: [&str; 4] = ["typical", "average", "every", "each"];
+        let is_said = |(one, several, _): &&(&str, &str, Weekday)| {
+            let before = |at: usize| tokens::last_words(&text[..at], 1);
+            tokens::find_word(text, several).is_some()
+                || tokens::find_word(text, one).is_some_and(|at| OF_SEVERAL.contains(&before(at).as_str()))
+        };
+        let said: Vec<Weekday> = WEEKDAYS.iter().filter(is_said).map(|(_, _, day)| *day).collect();
+        if said.is_empty() {
+            return Vec::new();
+        }
+        let day_at = |row: &usize| self.rows[*row].first().and_then(tokens::day_of);
+        (0..self.rows.len()).filter(|row| day_at(row).is_some_and(|day| said.contains(&day.weekday()))).collect()
     }
 
     /// Returns the rows whose labels stand in a text, all of them where every row's does.
@@ -441,67 +492,6 @@ impl ProofRows {
     }
 }
 
-/// Whether a label stands in a text.
-fn stands_as_label(text: &str, value: &Value) -> bool {
-    match value {
-        Value::String(label) => {
-            label.chars().count() >= SHORTEST_LABEL
-                && (tokens::find_word(text, label).is_some() || says_both_ends(text, label))
-        }
-        // A small number is a label by chance.
-        Value::Number(label) => {
-            label.as_f64().is_some_and(|label| label >= 100.0) && tokens::find_word(text, &label.to_string()).is_some()
-        }
-        _ => false,
-    }
-}
-
-/// Returns the quarter that a name ends with: of `2024-Q3`.
-fn quarter_of(value: &Value) -> Option<u32> {
-    let (before, quarter) = value.as_str()?.rsplit_once(['Q', 'q'])?;
-    let is_apart = !before.ends_with(char::is_alphanumeric) && !before.is_empty();
-    quarter.parse().ok().filter(|quarter| is_apart && (1..=4).contains(quarter))
-}
-
-/// Whether a text speaks of a quarter: `Q3`, `the third quarter`.
-fn says_quarter(text: &str, quarter: u32) -> bool {
-    const WORDS: [&str; 4] = ["first quarter", "second quarter", "third quarter", "fourth quarter"];
-    let words = usize::try_from(quarter).ok().and_then(|quarter| WORDS.get(quarter.checked_sub(1)?));
-    tokens::find_word(text, &format!("Q{quarter}")).is_some()
-        || words.is_some_and(|words| tokens::find_word(text, words).is_some())
-}
-
-/// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
-fn other_number(name: &str) -> Vec<String> {
-    let is_letter = |c: char| c.is_alphabetic() || c == ' ';
-    let is_word = name.chars().count() > 2 && name.chars().all(is_letter) && !name.ends_with("ss");
-    match (is_word, name.strip_suffix('s')) {
-        (false, _) => Vec::new(),
-        (true, Some(one)) => vec![one.to_owned()],
-        (true, None) => ["s", "es", "n", "en"].iter().map(|ending| format!("{name}{ending}")).collect(),
-    }
-}
-
-/// Whether a text says the two ends of a label: `between Dover and Calais` of `Dover-Calais`.
-fn says_both_ends(text: &str, label: &str) -> bool {
-    let Some((from, to)) = label.split_once(['-', '–', '/']) else { return false };
-    let is_end =
-        |end: &str| end.chars().count() > SHORTEST_LABEL && end.starts_with(char::is_uppercase) && has_word(text, end);
-    let is_way = tokens::says(text, &["between", "from"]);
-    is_way && is_end(from.trim()) && is_end(to.trim())
-}
-
-/// Whether a word stands in a text in the very same case.
-fn has_exact_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|one| one == word)
-}
-
-/// Whether a text ends with a name, as words of their own.
-fn ends_with_word(text: &str, name: &str) -> bool {
-    let tail = text.len().checked_sub(name.len()).and_then(|at| Some((text.get(..at)?, text.get(at..)?)));
-    tail.is_some_and(|(before, last)| last.eq_ignore_ascii_case(name) && !before.ends_with(char::is_alphanumeric))
-}
-
 /// See [`ProofRows::label_columns`].
 pub(super) fn label_columns(columns: &[String], rows: &[Vec<Value>]) -> Vec<usize> {
     let is_text =
@@ -550,5 +540,25 @@ pub(super) fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> Sha
         (true, _) if are_small => ShareScale::Fraction,
         (false, true) if !is_change => ShareScale::Amount,
         _ => ShareScale::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn a_pair_in_parentheses_is_of_the_rows_that_are_compared() {
+        let (mut prover, _guard) = Prover::new("How does Russia compare?");
+        let columns = json!([{ "name": "country" }, { "name": "tonnes" }]);
+        let buyers = [("Pakistan", 198_400), ("Russia", 21_500), ("Sudan", 17_900), ("Poland", 4_600)];
+        let row = |(country, tonnes): (&str, u32)| json!({ "country": country, "tonnes": tonnes });
+        let rows: Vec<Value> = buyers.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 17,900)."));
+        assert!(is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 19,700)."));
     }
 }

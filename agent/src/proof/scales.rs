@@ -83,6 +83,58 @@ pub(super) fn is_one_of_scale(text: &str, start: usize, end: usize) -> bool {
     is_plain && !BEHIND.iter().any(|word| behind.starts_with(word))
 }
 
+/// Returns what one of a column is in, by its name: a million of `population_millions`, `sales_in_million` and
+/// `revenue_mn`.
+pub(super) fn scale_of_column(name: &str) -> Option<f64> {
+    name.split(|c: char| !c.is_alphanumeric())
+        .find_map(|word| scale_of(word).or_else(|| scale_of_currency(word)).filter(|scale| *scale >= 1e3))
+        .or_else(|| scale_of_ending(name))
+}
+
+/// Returns what the short last word of a column's name stands for: `output_mn`, `gdp_bn`, `sales_k`; `height_m` is in
+/// metres.
+fn scale_of_ending(name: &str) -> Option<f64> {
+    const AMOUNTS: [&str; 14] = [
+        "revenue",
+        "sales",
+        "turnover",
+        "profit",
+        "cost",
+        "costs",
+        "budget",
+        "amount",
+        "value",
+        "pop",
+        "population",
+        "usd",
+        "eur",
+        "gbp",
+    ];
+    let lower = name.to_lowercase();
+    let (stem, last) = lower.rsplit_once('_')?;
+    let is_amount = stem.split('_').any(|word| AMOUNTS.contains(&word));
+    match last {
+        "mn" => Some(1e6),
+        "bn" => Some(1e9),
+        "k" => Some(1e3),
+        "m" | "mm" if is_amount => Some(1e6),
+        _ => None,
+    }
+}
+
+/// Returns what the letter before a currency stands for: a thousand of `keur` and `TEUR`, a million of `musd`.
+fn scale_of_currency(word: &str) -> Option<f64> {
+    let lower = word.to_lowercase();
+    let currency = lower.get(1..)?;
+    let scale = match lower.chars().next()? {
+        'k' | 't' => 1e3,
+        'm' => 1e6,
+        'b' => 1e9,
+        _ => return None,
+    };
+    ["eur", "usd", "gbp", "chf", "jpy"].contains(&currency).then_some(scale)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::proof::tokens::{TextToken, TextTokenKind, tokens_in};

@@ -27,7 +27,7 @@ const PARTS_OF_YEAR: [(f64, &[&str]); 3] = [
     (52.0, &["week", "weekly", "woche", "semaine", "semana"]),
     (365.0, &["day", "daily", "tag", "jour", "día"]),
 ];
-const MEANS: [&str; 8] = ["average", "mean", "avg", "per", "each", "durchschnitt", "moyenne", "promedio"];
+const MEANS: [&str; 9] = ["average", "mean", "avg", "typical", "per", "each", "durchschnitt", "moyenne", "promedio"];
 
 /// A cell of a column, or the sum of several, in the unit of the number.
 struct Term {
@@ -155,10 +155,7 @@ impl<'a> Candidates<'a> {
         is_of_all: bool,
         percents: &'a [f64],
     ) -> Self {
-        let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
-        let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
-        // Amounts of one magnitude lie about evenly by their logarithms.
-        let most = MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width;
+        let most = most_candidates(number);
         let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
         let are_percents_only = announces_pair(place);
         Self {
@@ -257,6 +254,10 @@ impl<'a> Candidates<'a> {
         }
         if let Some(sum) = sum {
             self.consider(sum.value, || sum.sql(), &[sum]);
+            if self.says_mean {
+                let count = sum.cells.len() as f64;
+                self.consider(sum.value / count, || format!("1.0e0 * {} / {count:?}", sum.sql()), &[sum]);
+            }
         }
     }
 
@@ -295,6 +296,15 @@ impl<'a> Candidates<'a> {
     }
 }
 
+/// Returns of how many candidates of its magnitude hardly any gives a number by chance: the more, the more precisely it is
+/// written.
+pub(super) fn most_candidates(number: &WrittenNumber) -> f64 {
+    let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
+    let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
+    // Amounts of one magnitude lie about evenly by their logarithms.
+    MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width
+}
+
 /// Returns how many times a year the period has that stands behind a number, where the sentence speaks of a year.
 fn parts_of_year(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
     /// Words between a number and its period.
@@ -327,7 +337,7 @@ pub(super) fn specific_origin(
     if announces_pair(place) && percents.is_empty() {
         return None;
     }
-    let named = result.named_rows(place);
+    let named = result.other_rows(place).unwrap_or_else(|| result.named_rows(place));
     // The total of all is none of the one row that is named, nor is its difference from another.
     let is_of_all = named.is_empty() || result.names_every_row(place.sentence);
     let mut candidates = Candidates::new(result, number, place, is_of_all, percents);
@@ -430,5 +440,32 @@ mod tests {
         ] {
             assert_eq!(of_dishes(text), [wrong], "{text}");
         }
+    }
+
+    #[test]
+    fn means_are_of_the_days_of_the_week_that_are_named_and_of_the_others() {
+        let of_days = |text: &str| {
+            let rows = json!([
+                ["2026-03-06", 156],
+                ["2026-03-07", 212],
+                ["2026-03-09", 112],
+                ["2026-03-13", 161],
+                ["2026-03-14", 205],
+            ]);
+            doubted(&["day", "loaves"], rows, text)
+        };
+        let right = "On a typical Saturday you sell 208.5 loaves, compared with 143 on the other three days.";
+        assert_eq!(of_days(right), Vec::<String>::new());
+        assert_eq!(of_days(&right.replace("208.5", "218.5")), ["218.5"]);
+    }
+
+    #[test]
+    fn rows_that_have_a_number_each_are_counted() {
+        let of_bins = |text: &str| {
+            let rows = json!([["hinge", 480], ["latch", 1300], ["castor", 310], ["felt", 1300], ["rivet", 1300]]);
+            doubted(&["item", "on_hand"], rows, text)
+        };
+        assert_eq!(of_bins("Three bins hold 1,300 each."), Vec::<String>::new());
+        assert_eq!(of_bins("Four bins hold 1,300 each."), ["Four"]);
     }
 }

@@ -250,9 +250,9 @@ impl TextToken {
 
     /// Returns the word that makes a number no claim about rows: `step 2`, `version 2.1`, `top 3`, `1 table`.
     pub(super) fn aside_word(&self, clause: &str) -> Option<&'static str> {
-        const BEFORE: [&str; 15] = [
+        const BEFORE: [&str; 16] = [
             "step", "version", "table", "chapter", "section", "figure", "option", "appendix", "page", "note",
-            "example", "top", "reading", "question", "phase",
+            "example", "top", "bottom", "reading", "question", "phase",
         ];
         const AFTER: [&str; 9] =
             ["table", "tables", "query", "queries", "column", "columns", "database", "databases", "steps"];
@@ -506,7 +506,13 @@ fn is_abbreviation(before: &str, behind: &str) -> bool {
         next.is_empty() || (next.starts_with(char::is_uppercase) && !is_common_word(&next.to_lowercase()));
     // `CA` is a state.
     let is_short = word.ends_with(char::is_lowercase) && SHORT.contains(&word.to_lowercase().as_str());
-    is_short || (is_initial && is_before_name)
+    // `I.e. 0.21 %`, and no `until 5 p.m. There were`.
+    let mut last = before.chars().rev();
+    let is_dotted = last.next() == Some('.')
+        && last.next().is_some_and(char::is_alphabetic)
+        && last.next() == Some('.')
+        && !behind.trim_start().starts_with(char::is_uppercase);
+    is_short || is_dotted || (is_initial && is_before_name)
 }
 
 /// Whether a text ends with the day of a month, as some languages write it, and the month follows, as far as one sees.

@@ -160,6 +160,16 @@ impl MeasureUnit {
         self == CENT
     }
 
+    /// Whether it measures time.
+    pub(super) fn is_of_time(self) -> bool {
+        self.quantity == Time
+    }
+
+    /// Whether it is a second.
+    pub(super) fn is_second(self) -> bool {
+        self == Self::of(Time, 1.0)
+    }
+
     /// Whether it is larger than another one of its kind.
     pub(super) fn is_above(self, other: Self) -> bool {
         self.size > other.size

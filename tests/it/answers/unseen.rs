@@ -1,8 +1,8 @@
 //! Questions, answers and queries over schemas and rows that no rule was made with, asked for over HTTP of a server whose
 //! model is scripted: which questions are said to have no answer, which planted mistakes of answers are caught, and which
 //! mistakes of queries are flagged. Half `a` was looked at when rules were made afterwards, and so were `c`, most of which is in
-//! five other languages than English, `d` and `e`, of answers and queries over everyday tables, and the everyday schemas; half
-//! `b` was not.
+//! five other languages than English, `d` and `e`, of answers and queries over everyday tables, the everyday schemas, and the
+//! answers that calculate; half `b` was not.
 //! `docs/answers.md` has the figures, and `--nocapture` shows each case that differs.
 
 use std::cmp::Reverse;
@@ -17,6 +17,8 @@ const QUESTIONS: &str = include_str!("unseen/questions.ndjson");
 const EVERYDAY_QUESTIONS: &str = include_str!("unseen/everyday.ndjson");
 /// One a line: the query of a result, with the tables that it reads, or an answer that is right and one that is wrong.
 const TEXTS: &str = include_str!("unseen/texts.ndjson");
+/// The same of answers that calculate: shares, rates, spans, counts, lengths of time, weighted means.
+const CALCULATED_TEXTS: &str = include_str!("unseen/calculated.ndjson");
 /// One a line: a schema, or a question with a query that is right or wrong.
 const QUERIES: &str = include_str!("unseen/queries.ndjson");
 const HALVES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -25,6 +27,9 @@ const MOST_FALSE_GAPS: usize = 12;
 const LEAST_GAPS: usize = 68;
 const MOST_FALSE_DOUBTS: usize = 17;
 const LEAST_DOUBTS: usize = 313;
+/// Of 76 answers of each kind that calculate.
+const MOST_FALSE_CALCULATED_DOUBTS: usize = 32;
+const LEAST_CALCULATED_DOUBTS: usize = 68;
 const MOST_FALSE_FLAGS: usize = 2;
 const LEAST_FLAGS: usize = 136;
 /// Of 198 everyday questions with an answer and 132 without.
@@ -83,35 +88,49 @@ async fn told_of_questions(lines: &[&Value]) -> Told {
 #[tokio::test(flavor = "multi_thread")]
 async fn planted_mistakes_of_answers_are_caught() {
     let lines = lines(TEXTS);
+    let mut told = Told::default();
+    for half in HALVES {
+        told.add(half, &told_of_texts(&lines, half).await);
+    }
+    told.hold("answers", MOST_FALSE_DOUBTS, LEAST_DOUBTS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn planted_mistakes_of_answers_that_calculate_are_caught() {
+    let lines = lines(CALCULATED_TEXTS);
+    let mut told = Told::default();
+    for half in ["x", "y"] {
+        told.add(half, &told_of_texts(&lines, half).await);
+    }
+    told.hold("answers that calculate", MOST_FALSE_CALCULATED_DOUBTS, LEAST_CALCULATED_DOUBTS);
+}
+
+/// Has the right and the wrong answers of one half given over the results among some lines.
+async fn told_of_texts(lines: &[Value], half: &str) -> Told {
     let result = |name: &str| {
         let found = lines.iter().find(|line| line["result"] == name);
         text_of(found.unwrap_or_else(|| panic!("no result {name}")), "sql")
     };
+    let of_half_texts = of_half(lines, half).filter(|line| line["of"].is_string());
+    let texts: Vec<(&Value, &str)> = of_half_texts.flat_map(|line| [(line, "right"), (line, "wrong")]).collect();
+    let answers: Vec<ScriptedAnswer<'_>> = texts
+        .iter()
+        .enumerate()
+        .map(|(index, (line, kind))| ScriptedAnswer {
+            question: question_without_meaning(index),
+            sql: result(text_of(line, "of")),
+            text: text_of(line, kind),
+        })
+        .collect();
+    let server = started(&statements(of_half(lines, half)), &answers).await;
     let mut told = Told::default();
-    for half in HALVES {
-        let of_half_texts = of_half(&lines, half).filter(|line| line["of"].is_string());
-        let texts: Vec<(&Value, &str)> = of_half_texts.flat_map(|line| [(line, "right"), (line, "wrong")]).collect();
-        let answers: Vec<ScriptedAnswer<'_>> = texts
-            .iter()
-            .enumerate()
-            .map(|(index, (line, kind))| ScriptedAnswer {
-                question: question_without_meaning(index),
-                sql: result(text_of(line, "of")),
-                text: text_of(line, kind),
-            })
-            .collect();
-        let server = started(&statements(of_half(&lines, half)), &answers).await;
-        let mut half_told = Told::default();
-        for ((line, kind), answer) in texts.iter().zip(&answers) {
-            let (_, found) = ask(&server, &answer.question).await;
-            let links = found["proof"].as_array().cloned().unwrap_or_default();
-            let is_doubted =
-                links.iter().any(|link| link["origin"] == "unproven" || link["corrected_from"].is_string());
-            half_told.note(*kind == "wrong", is_doubted, &line[*kind], &found["proof"]);
-        }
-        told.add(half, &half_told);
+    for ((line, kind), answer) in texts.iter().zip(&answers) {
+        let (_, found) = ask(&server, &answer.question).await;
+        let links = found["proof"].as_array().cloned().unwrap_or_default();
+        let is_doubted = links.iter().any(|link| link["origin"] == "unproven" || link["corrected_from"].is_string());
+        told.note(*kind == "wrong", is_doubted, &line[*kind], &found["proof"]);
     }
-    told.hold("answers", MOST_FALSE_DOUBTS, LEAST_DOUBTS);
+    told
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,152 @@
+//! How many rows have changed from one year's column to the next, `three museums grew`, and how many are of a time, `four of the
+//! plants have been built since 2018`.
+
+use chrono::Datelike;
+use serde_json::Value;
+
+use super::claims::is_exact;
+use super::rows::{ProofRows, TokenPlace};
+use super::tokens::{TextToken, TextTokenKind, WrittenNumber, day_of, last_words, says, tokens_in};
+use super::{ProofOrigin, number_of};
+
+/// Words of a change upwards, of one downwards, and of none.
+const UP: [&str; 9] = ["grew", "grown", "rose", "risen", "increased", "gained", "improved", "climbed", "up"];
+const DOWN: [&str; 10] =
+    ["fell", "fallen", "declined", "dropped", "decreased", "lost", "shrank", "shrunk", "worsened", "down"];
+const SAME: [&str; 4] = ["flat", "unchanged", "stable", "same"];
+/// Parts of the names of columns that hold a change.
+const CHANGES: [&str; 5] = ["change", "growth", "delta", "diff", "difference"];
+
+/// Returns what proves a number of rows that have changed, or that are of a time.
+pub(super) fn counted_rows_origin(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    if !is_exact(number) || result.rows.len() < 2 {
+        return None;
+    }
+    let rows = |(column, rows): (usize, Vec<usize>)| {
+        (rows.len() as f64 == number.value && !rows.is_empty()).then(|| ProofOrigin::Expression {
+            expression: vec!["1"; rows.len()].join(" + "),
+            value: number.value,
+            cells: rows.iter().map(|row| result.cell(*row, column)).collect(),
+        })
+    };
+    changed_rows(result, token, place).and_then(rows).or_else(|| {
+        let is_after = year_condition(place.sentence)?;
+        (0..result.columns.len()).find_map(|column| rows((column, rows_of_years(result, column, &is_after)?)))
+    })
+}
+
+/// Returns the rows that have changed as the words behind a number say, and the column that says so.
+fn changed_rows(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<(usize, Vec<usize>)> {
+    let behind = place.clause.get(token.end..)?;
+    // `Three grew by more than 5 %` are some of those that grew.
+    let is_amount = |one: &TextToken| matches!(one.kind, TextTokenKind::Number(_)) && one.text.len() != "2018".len();
+    if tokens_in(behind).iter().any(is_amount) {
+        return None;
+    }
+    let is_so: fn(f64) -> bool = match (says(behind, &UP), says(behind, &DOWN), says(behind, &SAME)) {
+        (true, false, false) => |change| change > 0.0,
+        (false, true, false) => |change| change < 0.0,
+        (false, false, true) => |change| change == 0.0,
+        _ => return None,
+    };
+    let value = |row: usize, column: usize| number_of(result.rows.get(row)?.get(column)?);
+    let (column, base) = changing_column(result)?;
+    let change = |row: usize| Some(value(row, column)? - base.map_or(Some(0.0), |base| value(row, base))?);
+    Some((column, (0..result.rows.len()).filter(|row| change(*row).is_some_and(is_so)).collect()))
+}
+
+/// Returns the only column of changes, or of a later year, and in that case the one of the year before it.
+fn changing_column(result: &ProofRows) -> Option<(usize, Option<usize>)> {
+    let names: Vec<String> = result.columns.iter().map(|name| name.to_lowercase()).collect();
+    let mut changes = (0..names.len()).filter(|column| names[*column].split('_').any(|part| CHANGES.contains(&part)));
+    if let Some(column) = changes.next() {
+        return changes.next().is_none().then_some((column, None));
+    }
+    let split = |name: &str| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let year: u32 = name.get(stem.len()..)?.parse().ok()?;
+        (!stem.is_empty()).then(|| (stem.to_owned(), year))
+    };
+    let years: Vec<(usize, (String, u32))> =
+        names.iter().enumerate().filter_map(|(column, name)| Some((column, split(name)?))).collect();
+    let [(first, (stem, year)), (second, (other_stem, other_year))] = years.as_slice() else { return None };
+    let are_two = stem == other_stem && year != other_year;
+    are_two.then_some(if year < other_year { (*second, Some(*first)) } else { (*first, Some(*second)) })
+}
+
+/// Returns what a sentence says of years: `since 2018`.
+fn year_condition(sentence: &str) -> Option<impl Fn(i32) -> bool> {
+    tokens_in(sentence).iter().find_map(|token| {
+        let TextTokenKind::Number(number) = &token.kind else { return None };
+        let is_year = token.text.len() == 4 && number.value.fract() == 0.0;
+        let year = number.value as i32;
+        let (from, to) = match last_words(&sentence[..token.start], 1).as_str() {
+            "since" => (year, i32::MAX),
+            "after" => (year.saturating_add(1), i32::MAX),
+            "before" => (i32::MIN, year.saturating_sub(1)),
+            _ => return None,
+        };
+        is_year.then_some(move |of_row: i32| (from..=to).contains(&of_row))
+    })
+}
+
+/// Returns the rows whose year in a column is as it is said; `None` where the column has other values than years and days.
+fn rows_of_years(result: &ProofRows, column: usize, is_said: &impl Fn(i32) -> bool) -> Option<Vec<usize>> {
+    let year_of = |value: &Value| match day_of(value) {
+        Some(day) => Some(day.year()),
+        None => number_of(value).filter(|year| (1700.0..2200.0).contains(year)).map(|year| year as i32),
+    };
+    let years: Vec<i32> = result.rows.iter().map(|row| year_of(row.get(column)?)).collect::<Option<_>>()?;
+    Some((0..years.len()).filter(|row| is_said(years[*row])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    fn is_doubted(columns: [&str; 3], rows: &[(&str, u32, u32)], text: &str) -> bool {
+        let (mut prover, _guard) = Prover::new("What do the figures look like?");
+        let row = |(name, first, second): &(&str, u32, u32)| -> Value {
+            json!({ columns[0]: name, columns[1]: first, columns[2]: second })
+        };
+        let named = columns.map(|name| json!({ "name": name }));
+        let rows: Vec<Value> = rows.iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
+        prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven)
+    }
+
+    #[test]
+    fn rows_that_have_grown_are_counted() {
+        let museums = [
+            ("Maritime", 184_200, 197_100),
+            ("Glass", 96_500, 88_780),
+            ("Textile", 41_300, 45_430),
+            ("Puppet", 18_900, 24_570),
+            ("Salt", 33_600, 30_240),
+        ];
+        let columns = ["museum", "visitors_2024", "visitors_2025"];
+        assert!(!is_doubted(columns, &museums, "Three museums grew."));
+        assert!(is_doubted(columns, &museums, "Four museums grew."));
+    }
+
+    #[test]
+    fn rows_since_a_year_are_counted() {
+        let plants = [
+            ("Ravenhill", 840, 2009),
+            ("Sker Point", 310, 2018),
+            ("Tolland", 1200, 1988),
+            ("Highmoor", 150, 2021),
+            ("Coldbeck", 60, 2022),
+        ];
+        let columns = ["plant", "capacity_mw", "commissioned"];
+        assert!(!is_doubted(columns, &plants, "Three plants were commissioned since 2018."));
+        assert!(is_doubted(columns, &plants, "Four plants were commissioned since 2018."));
+    }
+}

@@ -1,0 +1,58 @@
+//! The rows from one that a text names to another: of `June to August brought 45 mm` those of three months.
+
+use chrono::NaiveDate;
+
+use super::claims::month_of;
+use super::rows::ProofRows;
+use super::tokens::{day_of, last_words};
+
+/// Words between the first and the last.
+const TO: [&str; 7] = ["to", "through", "until", "till", "–", "-", "bis"];
+
+impl ProofRows {
+    /// Returns the rows that a text is about: those from a day or a month to another where it says so, else those that it
+    /// names.
+    pub(super) fn labelled_or_between(&self, text: &str) -> Vec<usize> {
+        self.rows_between(text).unwrap_or_else(|| self.labelled(text))
+    }
+
+    fn rows_between(&self, text: &str) -> Option<Vec<usize>> {
+        let named = self.labels_in_order(text);
+        let [(first, first_end), (last, _)] = *named.as_slice() else { return None };
+        let (start, _) = self.label_place(first, text)?;
+        let (last_start, _) = self.label_place(last, text)?;
+        let between = text.get(first_end..last_start)?.trim().to_lowercase();
+        let is_between = between == "and" && last_words(&text[..start], 1) == "between";
+        if !TO.contains(&between.as_str()) && !is_between {
+            return None;
+        }
+        let day_at = |row: usize| -> Option<NaiveDate> {
+            self.rows.get(row)?.iter().find_map(|value| day_of(value).or_else(|| month_of(value)))
+        };
+        let (from, to) = (day_at(first)?, day_at(last)?);
+        let is_within = |row: &usize| day_at(*row).is_some_and(|day| (from..=to).contains(&day));
+        Some((0..self.rows.len()).filter(is_within).collect()).filter(|rows: &Vec<usize>| rows.len() > 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::proof::{ProofOrigin, Prover};
+
+    #[test]
+    fn what_months_make_from_one_to_another_is_proven() {
+        let (mut prover, _guard) = Prover::new("How dry was it?");
+        let columns = json!([{ "name": "month" }, { "name": "rainfall_mm" }]);
+        let months =
+            [("2025-04", 54), ("2025-05", 41), ("2025-06", 22), ("2025-07", 9), ("2025-08", 14), ("2025-09", 37)];
+        let row = |(month, rain): (&str, u32)| json!({ "month": month, "rainfall_mm": rain });
+        let rows: Vec<Value> = months.into_iter().map(row).collect();
+        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
+        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        assert!(!is_doubted("June to August brought 45 mm of rain."));
+        assert!(!is_doubted("Between June and August 45 mm of rain fell."));
+        assert!(is_doubted("June to August brought 47 mm of rain."));
+    }
+}
