@@ -258,6 +258,13 @@ async fn external_text_files_are_read_as_their_table_says() {
     let error = rows(&session, &again).await.unwrap_err();
     assert_eq!(error.code(), "bad_data");
     assert!(error.to_string().contains("4.csv: its columns (note, id, when) are not those of"), "{error}");
+    // The same columns with another delimiter are told as that, with what reads them.
+    fs::write(csv.join("4.csv"), "id;at;note\n7;2013-01-02T10:00:00Z;x\n").unwrap();
+    let error = rows(&session, &again).await.unwrap_err();
+    assert_eq!(error.code(), "bad_data");
+    assert!(error.to_string().contains("4.csv: `;` separates its columns, and `,` those of"), "{error}");
+    let all = format!("SELECT sum(id) FROM read_csv('{}/*.csv', union_by_name = true)", csv.display());
+    assert_eq!(rows(&session, &all).await.unwrap(), [["19"]]);
 
     let json = folder.path().join("t.jsonl");
     fs::write(&json, "{\"a\":1,\"b\":\"x\"}\n{\"a\":2}\n").unwrap();
