@@ -168,6 +168,15 @@ fn what_a_statement_sets_holds_for_the_shell() {
     let server = ServerProcess::start(&[]);
     let address = server.url.trim_end_matches('/').to_owned();
     assert_eq!(work.pipe(&["--server", &address, "--output", "csv"], &session).succeeded(), expected);
+    // KQL is in the session too, and Kusto's commands are statements.
+    let kept = "create temp table own as select 5 as five;\n.mode kql\nown | project six = five + 1;\n\
+                .create-or-alter graph_model G ```{\"Definition\": {\"Steps\": [{\"Kind\": \"AddEdges\", \"Query\": \
+                \"datatable(a:string, b:string)[]\", \"SourceColumn\": \"a\", \"TargetColumn\": \"b\"}]}}```;\n\
+                .show graph_models | count;\n";
+    let said = work.pipe(&["--server", &address, "--output", "csv"], kept).succeeded();
+    assert!(said.starts_with("count\n1\nsix\n6\n") && said.ends_with("Count\n1\n"), "{said}");
+    let said = work.run(&["-c", ".show graph_models"]).failed(2);
+    assert!(said.contains("`kql .show ...;`"), "{said}");
 }
 
 #[test]
