@@ -46,7 +46,7 @@ pub(crate) use file_columns::{held_type_of, is_json_text, is_uuid, plain_type, w
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, ipc_json_columns, read_ipc};
-pub(crate) use json::{JsonFiles, TypedJson};
+pub(crate) use json::{JsonFiles, TypedJson, VALUE_COLUMN};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{

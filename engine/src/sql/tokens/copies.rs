@@ -1,7 +1,7 @@
 //! `COPY` as PostgreSQL and DuckDB write it: options behind the file in parentheses, and `COPY t FROM 'file'`, which is an
 //! INSERT of what the file holds.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::brackets::{Item, call, joined, parenthesized, token, word};
 use crate::error::{EngineError, Result};
@@ -76,13 +76,30 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
             token(Token::SingleQuotedString(value), span),
         ]);
     }
-    if reader == "read_csv" {
+    if matches!(reader, "read_csv" | "read_json") {
         let is_copied = token(Token::SingleQuotedString("true".into()), span);
         arguments.push(vec![word(marks::COPIED, span), token(Token::Assignment, span), is_copied]);
     }
     let insert = vec![word("INSERT", span), word("INTO", span)];
-    let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
-    Ok(joined([insert, source.to_vec(), select, call(reader, arguments, span), after.to_vec()]))
+    let all = || vec![token(Token::Mul, span)];
+    // Members of an object have names and no order.
+    let (target, columns) = match (reader, source) {
+        ("read_json", [name @ .., columns])
+            if !name.is_empty()
+                && let Some(columns) = columns.parentheses() =>
+        {
+            (found_by_name(name, span), columns.items.clone())
+        }
+        ("read_json", name) => (found_by_name(name, span), all()),
+        _ => (source.to_vec(), all()),
+    };
+    let select = joined([vec![word("SELECT", span)], columns, vec![word("FROM", span)]]);
+    Ok(joined([insert, target, select, call(reader, arguments, span), after.to_vec()]))
+}
+
+/// Returns a table whose columns an INSERT finds by the names of its query.
+fn found_by_name(table: &[Item], span: Span) -> Vec<Item> {
+    joined([table.to_vec(), vec![parenthesized(vec![word(marks::BY_NAME, span)], span)]])
 }
 
 /// Returns the error of an option whose value is a list or a star, as those are that there are not.
