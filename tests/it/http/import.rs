@@ -242,11 +242,14 @@ async fn names_of_files_say_how_they_are_read() {
         let made = send("", form(&[(name, &bytes)]), &multipart).await;
         assert_eq!((made.status, &made.json()["rows"]), (200, &json!(1)), "{name}: {}", made.text);
     }
+    let empty = send("", form(&[("x.json", b"")]), &multipart).await;
+    assert_eq!((empty.status, &empty.json()["rows"]), (200, &json!(0)), "{}", empty.text);
     let page = send("&filename=a.page", b"<html><body>No</body></html>".to_vec(), &[]).await;
     assert_eq!((page.status, &page.json()["error"]["code"]), (400, &json!("bad_data")), "{}", page.text);
     assert!(page.text.contains("a.page: is XML or HTML"), "{}", page.text);
     for (query, files, code, said) in [
         ("", form(&[("x", b"n\n1\n")]), "bad_parameter", "nothing says the format"),
+        ("", form(&[("x.csv", b"")]), "bad_request_body", "no file with a byte in it"),
         ("", form(&[("x.csv", b"n\n1\n"), ("y.json", b"{}")]), "bad_request_body", "`y.json` is not of the format"),
         ("", form(&[("x.part", b"n\n1\n"), ("y.part", b"n\n1\n")]), "bad_parameter", "nothing says the format"),
         ("&delimeter=%3B", form(&[("x.csv", b"n\n1\n")]), "bad_parameter", "did you mean `delimiter`?"),

@@ -104,8 +104,10 @@ impl Spool {
             self.files.push((path.clone(), name));
             self.write(&path, field, settings).await?;
         }
+        // One file of JSON may have no line.
+        let may_be_empty = self.format == Some(UploadFormat::Ndjson) && self.files.len() == 1;
         match self.written {
-            0 => Err(bad_body("the form has no file with a byte in it")),
+            0 if !may_be_empty => Err(bad_body("the form has no file with a byte in it")),
             _ => Ok(()),
         }
     }
