@@ -31,7 +31,11 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
     let options = match rest {
         [] => Vec::new(),
         [one] if let Some(group) = one.parentheses() => options(&group.items)?,
-        _ => return Ok(items),
+        words => match older_options(words) {
+            Some(found) => found,
+            None if items[at].is("from") => return Err(wrong_options()),
+            None => return Ok(items),
+        },
     };
     if items[at].is("to") {
         let mut written = match source {
@@ -111,10 +115,44 @@ fn no_option(name: &str) -> EngineError {
     EngineError::Unsupported { what: format!("the option `{name}` of COPY"), hint: hint.into() }
 }
 
+fn wrong_options() -> EngineError {
+    EngineError::Plan { message: "the options of COPY are written (FORMAT csv, DELIMITER ';', HEADER)".into() }
+}
+
+/// Reads `DELIMITER ';' CSV HEADER`, as PostgreSQL had options before they stood in parentheses; `None` for anything else.
+fn older_options(items: &[Item]) -> Option<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let mut rest = items;
+    while let Some((name, after)) = rest.split_first() {
+        let name = name.word()?.to_lowercase();
+        rest = after;
+        match name.as_str() {
+            "csv" => found.push(("format".to_owned(), name)),
+            "header" => found.push((name, "true".to_owned())),
+            "delimiter" | "null" | "quote" | "escape" => {
+                if rest.first().is_some_and(|item| item.is("as")) {
+                    rest = &rest[1..];
+                }
+                let (value, after) = rest.split_first()?;
+                let Item::Token(TokenWithSpan {
+                    token: Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text),
+                    ..
+                }) = value
+                else {
+                    return None;
+                };
+                found.push((name, text.clone()));
+                rest = after;
+            }
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
 /// Reads `FORMAT csv, HEADER, DELIMITER ';'`.
 fn options(items: &[Item]) -> Result<Vec<(String, String)>> {
-    let wrong =
-        || EngineError::Plan { message: "the options of COPY are written (FORMAT csv, DELIMITER ';', HEADER)".into() };
+    let wrong = wrong_options;
     let mut found = Vec::new();
     for entry in items.split(|item| item.is_token(&Token::Comma)) {
         let Some((name, value)) = entry.split_first() else { return Err(wrong()) };
