@@ -540,6 +540,16 @@ async fn where_files_lie_is_told_to_administrators_only() {
         assert!(made[0][1].ends_with("LOCATION 'people.csv'"), "{made:?}");
     }
     assert!(rows(&session, "SHOW CREATE TABLE people").await.unwrap()[0][1].contains(place));
+    // How the files are read is part of the statement: made again, the table is the same.
+    let told = format!(
+        "CREATE EXTERNAL TABLE told STORED AS CSV LOCATION '{}' OPTIONS ('types' 'id=VARCHAR', 'compression' 'none')",
+        file.display()
+    );
+    rows(&session, &told).await.unwrap();
+    let made = rows(&session, "SHOW CREATE TABLE told").await.unwrap();
+    rows(&session, "DROP TABLE told").await.unwrap();
+    rows(&session, &made[0][1]).await.unwrap();
+    assert_eq!(rows(&session, "SELECT typeof(id) FROM told").await.unwrap(), [["VARCHAR"]], "{made:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
