@@ -188,6 +188,8 @@ fn what_a_statement_sets_holds_for_the_shell() {
                 .show graph_models | count;\n";
     let said = work.pipe(&["--server", &address, "--output", "csv"], kept).succeeded();
     assert!(said.starts_with("count\n1\nsix\n6\n") && said.ends_with("Count\n1\n"), "{said}");
+    let said = work.pipe(&["--server", &address], "kql nothere | count;").failed(1);
+    assert!(said.contains("^^^^^^^\nSHOW TABLES"), "{said}");
     let said = work.run(&["-c", ".show graph_models"]).failed(2);
     assert!(said.contains("`kql .show ...;`"), "{said}");
 }
