@@ -172,8 +172,8 @@ fn copy_store(from: &Path, to: &Path) -> Result<()> {
 
 #[expect(clippy::disallowed_methods, reason = "on a blocking thread")]
 fn make_empty(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(io_error(folder))?;
-    let mut entries = std::fs::read_dir(folder).map_err(io_error(folder))?;
+    std::fs::create_dir_all(folder).map_err(|error| unfit_folder(folder, error))?;
+    let mut entries = std::fs::read_dir(folder).map_err(|error| unfit_folder(folder, error))?;
     if entries.next().is_some() {
         return Err(invalid(&format!("{} is not empty; choose a new folder", folder.display())));
     }
@@ -255,6 +255,22 @@ fn read_manifest(path: &Path) -> Result<BackupSummary> {
 fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> CatalogError + use<> {
     let path = path.to_owned();
     move |source| CatalogError::of_file(&path, source)
+}
+
+/// Returns the error of a folder that cannot be made or looked at: whoever named it can name another, unless the disk failed.
+fn unfit_folder(folder: &Path, error: std::io::Error) -> CatalogError {
+    match error.kind() {
+        ErrorKind::AlreadyExists
+        | ErrorKind::InvalidFilename
+        | ErrorKind::InvalidInput
+        | ErrorKind::NotADirectory
+        | ErrorKind::NotFound
+        | ErrorKind::PermissionDenied
+        | ErrorKind::ReadOnlyFilesystem => {
+            invalid(&format!("{} cannot be a folder ({error}); choose another one", folder.display()))
+        }
+        _ => CatalogError::of_file(folder, error),
+    }
 }
 
 fn invalid(reason: &str) -> CatalogError {

@@ -255,6 +255,8 @@ impl From<ApiError> for tonic::Status {
         metrics::error(error.code.as_str());
         let grpc_code = error.grpc_code.unwrap_or_else(|| error.code.grpc_code());
         let mut message = match &error.hint {
+            // Behind the place of a statement that a message shows, a hint has a line of its own.
+            Some(hint) if error.message.contains('\n') => format!("{}\n{hint}", error.message),
             Some(hint) => format!("{}; {hint}", error.message),
             None => error.message.clone(),
         };

@@ -217,6 +217,14 @@ async fn a_backup_while_tables_are_written_is_whole() {
         engine.catalog().back_up(&engine.catalog().data_dir().join("x")).await.unwrap_err().code(),
         "invalid_object"
     );
+    // No folder can be where a file is, or below one.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for place in [file.clone(), file.join("below"), folder.path().join("x".repeat(300))] {
+        let refused = engine.catalog().back_up(&place).await.unwrap_err();
+        assert_eq!(refused.code(), "invalid_object", "{refused}");
+        assert!(refused.to_string().contains("choose another one"), "{refused}");
+    }
     std::fs::remove_file(target.join("backup.json")).unwrap();
     assert_eq!(restore(&target, &folder.path().join("new")).await.unwrap_err().code(), "invalid_object");
     assert!(querent_catalog::Catalog::open(CatalogOptions::new(folder.path().join("restored-1"))).await.is_ok());

@@ -258,6 +258,13 @@ async fn external_text_files_are_read_as_their_table_says() {
     let error = rows(&session, &again).await.unwrap_err();
     assert_eq!(error.code(), "bad_data");
     assert!(error.to_string().contains("4.csv: its columns (note, id, when) are not those of"), "{error}");
+    // The same columns with another delimiter are told as that, with what reads them.
+    fs::write(csv.join("4.csv"), "id;at;note\n7;2013-01-02T10:00:00Z;x\n").unwrap();
+    let error = rows(&session, &again).await.unwrap_err();
+    assert_eq!(error.code(), "bad_data");
+    assert!(error.to_string().contains("4.csv: `;` separates its columns, and `,` those of"), "{error}");
+    let all = format!("SELECT sum(id) FROM read_csv('{}/*.csv', union_by_name = true)", csv.display());
+    assert_eq!(rows(&session, &all).await.unwrap(), [["19"]]);
 
     let json = folder.path().join("t.jsonl");
     fs::write(&json, "{\"a\":1,\"b\":\"x\"}\n{\"a\":2}\n").unwrap();
@@ -533,6 +540,16 @@ async fn where_files_lie_is_told_to_administrators_only() {
         assert!(made[0][1].ends_with("LOCATION 'people.csv'"), "{made:?}");
     }
     assert!(rows(&session, "SHOW CREATE TABLE people").await.unwrap()[0][1].contains(place));
+    // How the files are read is part of the statement: made again, the table is the same.
+    let told = format!(
+        "CREATE EXTERNAL TABLE told STORED AS CSV LOCATION '{}' OPTIONS ('types' 'id=VARCHAR', 'compression' 'none')",
+        file.display()
+    );
+    rows(&session, &told).await.unwrap();
+    let made = rows(&session, "SHOW CREATE TABLE told").await.unwrap();
+    rows(&session, "DROP TABLE told").await.unwrap();
+    rows(&session, &made[0][1]).await.unwrap();
+    assert_eq!(rows(&session, "SELECT typeof(id) FROM told").await.unwrap(), [["VARCHAR"]], "{made:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,7 +140,7 @@ fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
         return Err("it is empty".into());
     }
     let Some((scheme, rest)) = location.split_once("://") else {
-        return Ok(PathBuf::from(location));
+        return Ok(in_home_folder(location).unwrap_or_else(|| PathBuf::from(location)));
     };
     if !scheme.eq_ignore_ascii_case("file") {
         return Err(ONLY_LOCAL.into());
@@ -149,6 +149,13 @@ fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
         path if path.starts_with('/') => Ok(PathBuf::from(path)),
         _ => Err(ONLY_LOCAL.into()),
     }
+}
+
+/// Returns a path below `~/` as one below the home folder of whoever runs the process; `None` for other paths.
+fn in_home_folder(location: &str) -> Option<PathBuf> {
+    let below = location.strip_prefix("~/")?.trim_start_matches('/');
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+    Some(PathBuf::from(home).join(below))
 }
 
 /// Returns the longest part of `path` that exists, with its links followed, and the rest as written.
@@ -175,6 +182,9 @@ mod tests {
         assert_eq!(local_path("/a/b.csv"), Ok(PathBuf::from("/a/b.csv")));
         assert_eq!(local_path("file:///a/b.csv"), Ok(PathBuf::from("/a/b.csv")));
         assert_eq!(local_path("file://localhost/a"), Ok(PathBuf::from("/a")));
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        assert_eq!(local_path("~//a/b.csv"), Ok(home.join("a/b.csv")));
+        assert_eq!(local_path("~a/b.csv"), Ok(PathBuf::from("~a/b.csv")));
         for refused in ["http://169.254.169.254/latest", "s3://bucket/a", "file://host/a", ""] {
             assert!(local_path(refused).is_err(), "{refused}");
         }

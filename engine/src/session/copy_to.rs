@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::writer::FileWriter;
 use arrow::json::{ArrayWriter, LineDelimitedWriter, WriterBuilder as JsonBuilder};
 use datafusion::error::DataFusionError;
@@ -98,6 +98,16 @@ impl Session {
                 ),
             });
         }
+        let keyed = schema.fields().iter().find(|field| has_other_keys(field.data_type()));
+        if let (CopyFormat::Json, Some(field)) = (target.format, keyed) {
+            return Err(EngineError::Unsupported {
+                what: format!("writing the column `{}`, a {}, as JSON", field.name(), sql_name(field.data_type())),
+                hint: format!(
+                    "members of JSON have texts as names: write to_json({}), or all rows as Parquet",
+                    quote_identifier(field.name())
+                ),
+            });
+        }
         if let (CopyFormat::Parquet, Some(column)) = (target.format, parquet_lacks(&schema)) {
             return Err(EngineError::Unsupported {
                 what: format!("writing the column `{column}`, an INTERVAL, as Parquet"),
@@ -127,6 +137,24 @@ impl Session {
         drop(sender);
         let written = writing.await.map_err(|error| EngineError::Internal(format!("writing thread: {error}")))?;
         failure.map_or(written, Err)
+    }
+}
+
+/// Returns whether a type has maps whose keys are no texts, which no members of JSON can be called by.
+fn has_other_keys(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(entry) => {
+                entry.first().is_some_and(|key| !key.data_type().is_string())
+                    || entry.iter().any(|field| has_other_keys(field.data_type()))
+            }
+            _ => false,
+        },
+        DataType::Struct(fields) => fields.iter().any(|field| has_other_keys(field.data_type())),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_other_keys(item.data_type())
+        }
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows of a query as a CSV file, for COPY. Null is the text that stands for it, without quotes; an empty text and a text
 //! that would be read as null are in quotes, so that both come back from readers that tell them apart. So are texts that begin
-//! as comments or with an apostrophe, which readers that find out how a file is written take for comments and quotes.
+//! as comments or with an apostrophe, and those of one column that hold what may separate columns: readers that find out how
+//! a file is written take them for comments, quotes and several columns.
 
 use std::io::Write;
 
@@ -27,7 +28,8 @@ impl<W: Write> CsvTexts<W> {
         let mut line = Vec::new();
         for (index, field) in schema.fields().iter().enumerate() {
             self.separate(index, &mut line);
-            self.add(field.name(), false, &mut line);
+            let is_divisible = schema.fields().len() == 1 && may_be_divided(field.name());
+            self.add(field.name(), is_divisible, &mut line);
         }
         line.push(b'\n');
         Ok(self.file.write_all(&line)?)
@@ -51,7 +53,8 @@ impl<W: Write> CsvTexts<W> {
                 }
                 text.clear();
                 values.value(row).write(&mut text)?;
-                self.add(&text, text.is_empty() || text == self.null, &mut line);
+                let is_divisible = columns.len() == 1 && may_be_divided(&text);
+                self.add(&text, text.is_empty() || text == self.null || is_divisible, &mut line);
             }
             line.push(b'\n');
             self.file.write_all(&line)?;
@@ -85,6 +88,11 @@ impl<W: Write> CsvTexts<W> {
     }
 }
 
+/// Returns whether a text holds what separates columns in other files.
+fn may_be_divided(text: &str) -> bool {
+    text.contains([',', ';', '|', '\t'])
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -116,6 +124,22 @@ mod tests {
         file.write(&batch).unwrap();
         let written = String::from_utf8(file.into_inner()).unwrap();
         assert_eq!(written, "\"#x\"\n\"'a'\"\n\"# b\"\n\"  #c\"\nd's #4\n-1\n");
+    }
+
+    #[test]
+    fn the_texts_of_one_column_stay_one_column() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a;b", "c|d", "e\tf", "g"]));
+        for (names, expected) in [
+            (vec!["x;y"], "\"x;y\"\n\"a;b\"\n\"c|d\"\n\"e\tf\"\ng\n"),
+            (vec!["x;y", "z"], "x;y,z\na;b,a;b\nc|d,c|d\ne\tf,e\tf\ng,g\n"),
+        ] {
+            let columns = names.into_iter().map(|name| (name, Arc::clone(&texts)));
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            let mut file = CsvTexts::new(Vec::new(), b',', "");
+            file.write_header(&batch.schema()).unwrap();
+            file.write(&batch).unwrap();
+            assert_eq!(String::from_utf8(file.into_inner()).unwrap(), expected);
+        }
     }
 
     #[test]

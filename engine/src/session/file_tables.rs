@@ -2,13 +2,14 @@
 //! that the settings name, administrators on any local path, and at URLs what the settings name. What runs for somebody
 //! else, such as the agent, reads none, whatever its caller may.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement;
-use querent_catalog::{FileFormat, Role};
+use querent_catalog::{ColumnInfo, FileFormat, Role};
 
 use super::Session;
 use crate::error::{EngineError, FilePlace, Result};
@@ -19,7 +20,7 @@ use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{file_table, known_options, single_files, sql_type_name, type_of_text};
+use crate::tables::external::{VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text};
 
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
@@ -38,7 +39,7 @@ impl Session {
         for request in &requests {
             self.may_read_files(request)?;
             let filled = match request.copied {
-                true => self.types_of_target(state, &parsed.statement).await?,
+                true => self.columns_of_target(state, &parsed.statement).await?,
                 false => Vec::new(),
             };
             opened.push(self.open_files(state, request, &filled, &mut sources).await?);
@@ -58,8 +59,8 @@ impl Session {
         Err(EngineError::NotAllowed { what: format!("reading the file `{file}`"), why: why.to_owned() })
     }
 
-    /// Returns the types of the columns that an INSERT fills, in the order of a file's columns.
-    async fn types_of_target(&self, state: &SessionState, statement: &Statement) -> Result<Vec<Option<DataType>>> {
+    /// Returns the columns that an INSERT fills, in the order of a file's columns; those of JSON are found by their names.
+    async fn columns_of_target(&self, state: &SessionState, statement: &Statement) -> Result<Vec<Option<Field>>> {
         let Some((name, named)) = insert_target(statement) else { return Ok(Vec::new()) };
         let no_files = FileSources::new();
         let Some(columns) = self.planner(state, &[], &no_files).insert_columns(name).await? else {
@@ -69,14 +70,15 @@ impl Session {
             true => columns.iter().map(Some).collect(),
             false => named.iter().map(|name| columns.iter().find(|column| same_name(&column.name, name))).collect(),
         };
-        Ok(filled.into_iter().map(|column| column.map(|column| column.data_type.clone())).collect())
+        let field = |column: &ColumnInfo| Field::new(&column.name, column.data_type.clone(), true);
+        Ok(filled.into_iter().map(|column| column.map(field)).collect())
     }
 
     async fn open_files(
         &self,
         state: &SessionState,
         request: &FileRequest,
-        filled: &[Option<DataType>],
+        filled: &[Option<Field>],
         sources: &mut FileSources,
     ) -> Result<OpenedFiles> {
         let declared = declared_schema(&request.columns)?;
@@ -96,16 +98,11 @@ impl Session {
         }
         for allowed in allowed {
             let mut table = file_table(state, &allowed, request.format, &request.options, declared.as_ref()).await?;
-            if !filled.is_empty()
-                && declared.is_none()
-                && !known_options(FileFormat::Csv, &request.options)?.contains_key(TYPES)
+            if declared.is_none()
+                && !filled.is_empty()
+                && let Some((options, columns)) = told_by_target(request, filled, &table.schema())?
             {
-                let types = types_of_copy(filled, &table.schema());
-                if !types.is_empty() {
-                    let mut options = request.options.clone();
-                    options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
-                    table = file_table(state, &allowed, request.format, &options, None).await?;
-                }
+                table = file_table(state, &allowed, request.format, &options, columns.as_ref()).await?;
             }
             if opened.columns.is_empty() {
                 opened.columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -119,15 +116,54 @@ impl Session {
     }
 }
 
-/// Returns the types that columns of a file get where a COPY puts them into columns of these: text is as it is written, and what
-/// is no number is told with its line by who reads the file.
-fn types_of_copy(filled: &[Option<DataType>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
+/// Returns the options, and where no record tells columns also those, by which a COPY into columns of these reads a file again;
+/// `None` where they say nothing of it.
+fn told_by_target(
+    request: &FileRequest,
+    filled: &[Option<Field>],
+    file: &Schema,
+) -> Result<Option<(BTreeMap<String, String>, Option<Schema>)>> {
+    let format = request.format.unwrap_or(FileFormat::Csv);
+    let is_json = format == FileFormat::Ndjson;
+    let targets = || filled.iter().flatten();
+    if is_json
+        && let [only] = &file.fields()[..]
+        && only.name() == VALUE_COLUMN
+        && !targets().any(|target| same_name(target.name(), VALUE_COLUMN))
+    {
+        return Ok(Some((request.options.clone(), Some(Schema::new(targets().cloned().collect::<Vec<_>>())))));
+    }
+    if known_options(format, &request.options)?.contains_key(TYPES) {
+        return Ok(None);
+    }
+    let types = if is_json { types_of_members(filled, file) } else { types_of_fields(filled, file) };
+    if types.is_empty() {
+        return Ok(None);
+    }
+    let mut options = request.options.clone();
+    options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
+    Ok(Some((options, None)))
+}
+
+/// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, and
+/// what is no number is told with its line by who reads the file.
+fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
     let columns = filled.iter().zip(file.fields());
     let told = columns.filter_map(|(target, field)| {
-        let target = target.as_ref()?;
+        let target = target.as_ref()?.data_type();
         let is_number = target.is_signed_integer()
             || matches!(target, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
         let is_told = target.is_string() || is_number && field.data_type().is_string();
+        is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
+    });
+    told.collect()
+}
+
+/// As [`types_of_fields`], of JSON: a column of text gets what is no text as its JSON.
+fn types_of_members(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
+    let told = file.fields().iter().filter_map(|field| {
+        let target = filled.iter().flatten().find(|target| same_name(target.name(), field.name()))?.data_type();
+        let is_told = target.is_string() && !field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()

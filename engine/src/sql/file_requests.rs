@@ -103,13 +103,14 @@ pub(crate) fn file_requests(statement: &Statement) -> Result<Vec<FileRequest>> {
     Ok(finder.0)
 }
 
-/// Returns the table that an INSERT fills, and the columns that it names.
+/// Returns the table that an INSERT fills, and the columns that it names; none where it finds them by the names of its query.
 pub(crate) fn insert_target(statement: &Statement) -> Option<(&ObjectName, Vec<&str>)> {
     let Statement::Statement(inner) = statement else { return None };
     let ast::Statement::Insert(insert) = inner.as_ref() else { return None };
     let TableObject::TableName(name) = &insert.table else { return None };
     let columns = insert.columns.iter().filter_map(|column| column.0.last().and_then(ObjectNamePart::as_ident));
-    Some((name, columns.map(|column| column.value.as_str()).collect()))
+    let columns = columns.map(|column| column.value.as_str()).filter(|name| *name != marks::BY_NAME);
+    Some((name, columns.collect()))
 }
 
 /// Puts the opened files in the places of their requests.

@@ -19,6 +19,7 @@ use super::session_variables::SessionVariables;
 use super::sort_orders::order_clause;
 use crate::error::{EngineError, Result};
 use crate::identifiers::{quote_identifier, same_name};
+use crate::tables::external::is_written_option;
 use crate::tables::system::{self, is_system_database};
 use crate::type_names::sql_name;
 
@@ -207,7 +208,13 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
                 Role::Admin => external.location.as_str(),
                 Role::Read | Role::Write => name.unwrap_or_default(),
             };
-            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}", quoted(shown_location))
+            // Options may name columns that a caller with a restriction does not see.
+            let is_whole = who.role() == Role::Admin && table.restriction.is_none();
+            let options = external.options.iter().filter(|(name, _)| is_whole && is_written_option(name));
+            let options: Vec<String> =
+                options.map(|(name, value)| format!("{} {}", quoted(name), quoted(value))).collect();
+            let options = if options.is_empty() { String::new() } else { format!(" OPTIONS ({})", options.join(", ")) };
+            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}{options}", quoted(shown_location))
         }
     };
     let names = ["table_name", "create_statement"];

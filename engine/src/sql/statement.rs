@@ -86,9 +86,18 @@ impl StatementPlanner<'_> {
             }
             Statement::Statement(statement) => self.plan_sql(*statement, with, nesting).await,
             Statement::Reset(statement) => self.reset_statement(statement),
-            Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) => {
-                self.plan_datafusion(statement, nesting).await
+            Statement::CreateExternalTable(mut table) => {
+                for (name, value) in &mut table.options {
+                    let is_none =
+                        matches!(&*value, ast::Value::SingleQuotedString(text) if text.eq_ignore_ascii_case("none"));
+                    if name.eq_ignore_ascii_case("compression") && is_none {
+                        // DataFusion has another word for it.
+                        *value = ast::Value::SingleQuotedString("uncompressed".to_owned());
+                    }
+                }
+                self.plan_datafusion(Statement::CreateExternalTable(table), nesting).await
             }
+            Statement::CopyTo(_) | Statement::Explain(_) => self.plan_datafusion(statement, nesting).await,
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) use file_columns::{held_type_of, is_json_text, is_uuid, plain_type, w
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, ipc_json_columns, read_ipc};
-pub(crate) use json::{JsonFiles, TypedJson};
+pub(crate) use json::{JsonFiles, TypedJson, VALUE_COLUMN};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
@@ -60,7 +60,7 @@ pub(crate) use parquet_columns::{
 pub(crate) use parquet_pages::admit_pages;
 use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
-pub(crate) use reader_options::{known_options, sql_type_name, type_of_text};
+pub(crate) use reader_options::{is_written_option, known_options, sql_type_name, type_of_text};
 pub use reading::{ReadColumn, SourceReading};
 pub(crate) use rejects::Rejects;
 pub use row_bytes::{BoundedBatches, row_bytes};

@@ -70,8 +70,19 @@ impl Client {
         statement: &str,
         database: Option<&str>,
     ) -> Result<StreamedRows, CliError> {
+        self.execute(self.flight_in_session().await?, statement, database).await
+    }
+
+    /// As [`Client::sql_in_session`], of a query in KQL.
+    pub(super) async fn kql_in_session(&self, query: &str, database: Option<&str>) -> Result<StreamedRows, CliError> {
+        let mut flight = self.flight_in_session().await?;
+        flight.set_header("x-querent-language", "kql");
+        self.execute(flight, query, database).await
+    }
+
+    async fn flight_in_session(&self) -> Result<FlightSqlServiceClient<Channel>, CliError> {
         let channel = self.kept.get_or_try_init(|| self.connect()).await?;
-        self.execute(self.flight_over(channel.clone()), statement, database).await
+        Ok(self.flight_over(channel.clone()))
     }
 
     async fn execute(

@@ -1,6 +1,6 @@
-//! Comma- and tab-separated values. CSV is RFC 4180 with line feeds: a value is quoted where it must be, null is nothing
-//! and an empty text is `""`. TSV has no quotes: tabs, line ends and backslashes are written `\t`, `\n`, `\r`, `\\`, and
-//! null is `\N`, as PostgreSQL's COPY has it.
+//! Comma- and tab-separated values. CSV is RFC 4180 with line feeds: a value is quoted where a reader would take it for
+//! something else, null is nothing and an empty text is `""`. TSV has no quotes: tabs, line ends and backslashes are
+//! written `\t`, `\n`, `\r`, `\\`, and null is `\N`, as PostgreSQL's COPY has it.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ impl SeparatedWriter {
             let separator = self.separator;
             for (index, name) in self.names.iter().enumerate() {
                 separator.before(index, &mut out);
-                separator.text(name, &mut out);
+                separator.text(name, self.names.len() == 1, &mut out);
             }
             out.push(b'\n');
         }
@@ -54,11 +54,11 @@ impl SeparatedWriter {
 
     pub(super) fn write(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         out.extend_from_slice(&self.header());
-        let separator = self.separator;
+        let (separator, is_only) = (self.separator, self.names.len() == 1);
         self.rows.cells(batch, |column, json| {
             separator.before(column, out);
             match json {
-                Some(json) => separator.text(&plain(json), out),
+                Some(json) => separator.text(&plain(json), is_only, out),
                 None if separator == Separator::Tab => out.extend_from_slice(b"\\N"),
                 None => {}
             }
@@ -79,9 +79,10 @@ impl Separator {
         }
     }
 
-    fn text(self, text: &str, out: &mut Vec<u8>) {
+    /// Adds a value, or a name; `is_only` in a file of one column.
+    fn text(self, text: &str, is_only: bool, out: &mut Vec<u8>) {
         match self {
-            Separator::Comma if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+            Separator::Comma if is_quoted(text, is_only) => {
                 out.push(b'"');
                 out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
                 out.push(b'"');
@@ -100,6 +101,15 @@ impl Separator {
             Separator::Comma | Separator::Tab => out.extend_from_slice(text.as_bytes()),
         }
     }
+}
+
+/// Returns whether a value is in quotes: an empty text, which is no null, what ends a field, and what readers that find out
+/// how a file is written take for a comment, a quote, or in a file of one column for several.
+fn is_quoted(text: &str, is_only: bool) -> bool {
+    text.is_empty()
+        || text.contains([',', '"', '\n', '\r'])
+        || text.trim_start_matches(' ').starts_with(['#', '\''])
+        || is_only && text.contains([';', '|', '\t'])
 }
 
 /// A JSON value as text: a string without its quotes, anything else as it is.

@@ -6,6 +6,7 @@
 mod spool;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,24 +85,24 @@ pub(super) async fn import(
     }
     let known = params.format_before(&request)?;
     if let Some(format) = known {
-        params.check(format)?;
+        params.check(format.into())?;
     }
     let table = TableName::new(params.database.as_deref().unwrap_or(DEFAULT_DATABASE), &params.table);
     let is_urlencoded = is_of_type(&request, "application/x-www-form-urlencoded");
     let mut spool = Spool::new(&state.settings.data, known).await?;
     spool.fill(request, params.filename.as_deref(), &state.settings.http).await?;
-    let format = spool.format().ok_or_else(no_format)?;
+    let format = spool.found_format().await?;
     if known.is_none() {
         params.check(format)?;
     }
-    if is_urlencoded && format == UploadFormat::Csv && spool.is_endless_line() {
+    if is_urlencoded && format == FileFormat::Csv && spool.is_endless_line() {
         let message = "the body is one line without an end: curl -d takes line ends out of a file";
         let hint = "send it with --data-binary @FILE; a file of one line with content-type: text/csv";
         return Err(ApiError::new(ErrorCode::BadRequestBody, message).with_hint(hint));
     }
     let request = ImportRequest {
         source: spool.source(),
-        format: Some(format.into()),
+        format: Some(format),
         options: params.reader,
         table: table.clone(),
         external: false,
@@ -135,24 +136,26 @@ pub(super) async fn import(
 }
 
 impl ImportParams {
-    /// Returns the format that is named, or that the file's name says; `None` where the names in a form are to say it.
-    /// Errors: nothing says it.
+    /// Returns the format that is named, or that the file's name says; `None` where the names in a form are to say it, or the
+    /// first bytes of the file. Errors: nothing says it.
     fn format_before(&self, request: &Request) -> Result<Option<UploadFormat>, ApiError> {
-        match self.format.or_else(|| UploadFormat::of_name(self.filename.as_deref()?)) {
-            None if is_of_type(request, FORM) => Ok(None),
+        let name = self.filename.as_deref();
+        let of_name = || UploadFormat::of_name(name?).filter(|_| !name.is_some_and(may_be_any_text));
+        match self.format.or_else(of_name) {
+            None if is_of_type(request, FORM) || name.is_some_and(has_ending) => Ok(None),
             None => Err(no_format()),
             known => Ok(known),
         }
     }
 
     /// Refuses parameters that nobody knows, before the body is read.
-    fn check(&self, format: UploadFormat) -> Result<(), ApiError> {
+    fn check(&self, format: FileFormat) -> Result<(), ApiError> {
         if let Some((database, table)) = self.table.split_once('.') {
             let message = format!("`{}` is no name of a table", self.table);
             let hint = format!("name the database apart: database={database}&table={table}");
             return Err(ApiError::new(ErrorCode::BadParameter, message).with_hint(hint));
         }
-        check_reader_options(format.into(), &self.reader).map_err(|error| {
+        check_reader_options(format, &self.reader).map_err(|error| {
             let near = self.reader.keys().find_map(|name| kql::nearest_name(name, OWN_PARAMETERS));
             let near = near.map(|near| format!("; the parameter `{near}` is near")).unwrap_or_default();
             ApiError::new(ErrorCode::BadParameter, format!("{error}{near}"))
@@ -190,6 +193,17 @@ fn compression_of_name(name: &str) -> (&str, Option<&'static str>) {
         Some((rest, Some(ending)))
     });
     found.unwrap_or((name, None))
+}
+
+/// Whether a file's name has an ending, behind which its first bytes may say what it is.
+fn has_ending(name: &str) -> bool {
+    Path::new(name).extension().is_some()
+}
+
+/// Whether a file's ending is one of CSV and of JSON alike.
+fn may_be_any_text(name: &str) -> bool {
+    let ending = compression_of_name(name).0.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ["txt", "dat"].iter().any(|text| ending.eq_ignore_ascii_case(text)))
 }
 
 impl UploadFormat {

@@ -58,6 +58,18 @@ fn rows_are_printed_in_each_format() {
 }
 
 #[test]
+fn csv_comes_back_as_it_was() {
+    let work = WorkFolder::new();
+    for values in ["('a;b'), ('c;d'), ('e|f')", "('''q'''), ('# note'), ('x')", "('''a''', 1), ('''b''', 2), ('#c', 3)"]
+    {
+        let written = work.run(&["sql", "--output", "csv", &format!("SELECT * FROM (VALUES {values})")]).succeeded();
+        std::fs::write(work.path("back.csv"), &written).unwrap();
+        let read = work.run(&["back.csv", "--output", "csv", "-c", "FROM back"]).succeeded();
+        assert_eq!(read, written, "{values}");
+    }
+}
+
+#[test]
 fn arrow_and_parquet_are_what_their_readers_read() {
     let work = WorkFolder::new();
     let python = "import sys, json, pyarrow.ipc, pyarrow.parquet\n\

@@ -131,6 +131,19 @@ fn commands_list_what_there_is() {
     std::fs::write(work.path("order.csv"), "group,n\nx,1\n").unwrap();
     let schema = work.pipe(&["order.csv"], ".schema\n").succeeded();
     assert!(schema.contains("CREATE TABLE \"order\" (\n  \"group\" VARCHAR,\n"), "{schema}");
+    // What is more than names and types is there too, and so are tables of the session.
+    let made = "create table keyed (id uuid primary key, n integer not null default 7);\ncreate temp table own as select 1 as a;\n\
+                copy (select 1 as x) to 'x.parquet';\n\
+                create external table outside stored as parquet location 'x.parquet';\n.schema\n";
+    let schema = run(made);
+    for part in [
+        "CREATE TABLE keyed (\n  id UUID",
+        "  n INTEGER NOT NULL DEFAULT 7,\n  PRIMARY KEY (\"id\")\n);",
+        "CREATE TEMPORARY TABLE own (\n  a BIGINT",
+        "CREATE EXTERNAL TABLE \"default\".\"outside\" STORED AS PARQUET LOCATION '",
+    ] {
+        assert!(schema.contains(part), "{part}: {schema}");
+    }
     assert!(work.pipe(&["order.csv", "--output", "csv"], "\\d order\n").succeeded().contains("\ngroup,"));
     assert_eq!(
         run("\\c sales\ncreate table t as select 1 as a; \\dt\n"),
@@ -168,6 +181,17 @@ fn what_a_statement_sets_holds_for_the_shell() {
     let server = ServerProcess::start(&[]);
     let address = server.url.trim_end_matches('/').to_owned();
     assert_eq!(work.pipe(&["--server", &address, "--output", "csv"], &session).succeeded(), expected);
+    // KQL is in the session too, and Kusto's commands are statements.
+    let kept = "create temp table own as select 5 as five;\n.mode kql\nown | project six = five + 1;\n\
+                .create-or-alter graph_model G ```{\"Definition\": {\"Steps\": [{\"Kind\": \"AddEdges\", \"Query\": \
+                \"datatable(a:string, b:string)[]\", \"SourceColumn\": \"a\", \"TargetColumn\": \"b\"}]}}```;\n\
+                .show graph_models | count;\n";
+    let said = work.pipe(&["--server", &address, "--output", "csv"], kept).succeeded();
+    assert!(said.starts_with("count\n1\nsix\n6\n") && said.ends_with("Count\n1\n"), "{said}");
+    let said = work.pipe(&["--server", &address], "kql nothere | count;").failed(1);
+    assert!(said.contains("^^^^^^^\nSHOW TABLES"), "{said}");
+    let said = work.run(&["-c", ".show graph_models"]).failed(2);
+    assert!(said.contains("`kql .show ...;`"), "{said}");
 }
 
 #[test]

@@ -212,6 +212,10 @@ async fn names_of_files_say_how_they_are_read() {
         ("&filename=a.ndjson.gz", zip("{\"n\":1}\n{\"n\":2}\n")),
         ("&filename=a.tab", b"n\n1\n2\n".to_vec()),
         ("&filename=a.dat", b"n\n1\n2\n".to_vec()),
+        // What no ending says is found in the first bytes.
+        ("&filename=a.txt", b"[{\"n\":1},{\"n\":2}]".to_vec()),
+        ("&filename=a.dat.001.gz", zip("n\n1\n2\n")),
+        ("&filename=a.arrow_file", arrow_file(&[1, 2])),
     ] {
         let made = send(query, body, &[]).await;
         assert_eq!((made.status, &made.json()["rows"]), (200, &json!(2)), "{query}: {}", made.text);
@@ -234,11 +238,20 @@ async fn names_of_files_say_how_they_are_read() {
     let multipart = [("content-type", "multipart/form-data; boundary=b")];
     let made = send("", form(&[("x.csv", b"n\n1\n"), ("y.tsv", b"n\n2\n")]), &multipart).await;
     assert_eq!((made.status, &made.json()["rows"]), (200, &json!(2)), "{}", made.text);
-    let made = send("", form(&[("x.json.gz", &zip("[{\"n\":1}]"))]), &multipart).await;
-    assert_eq!((made.status, &made.json()["rows"]), (200, &json!(1)), "{}", made.text);
+    for (name, bytes) in [("x.json.gz", zip("[{\"n\":1}]")), ("x.part", b"n\n1\n".to_vec())] {
+        let made = send("", form(&[(name, &bytes)]), &multipart).await;
+        assert_eq!((made.status, &made.json()["rows"]), (200, &json!(1)), "{name}: {}", made.text);
+    }
+    let empty = send("", form(&[("x.json", b"")]), &multipart).await;
+    assert_eq!((empty.status, &empty.json()["rows"]), (200, &json!(0)), "{}", empty.text);
+    let page = send("&filename=a.page", b"<html><body>No</body></html>".to_vec(), &[]).await;
+    assert_eq!((page.status, &page.json()["error"]["code"]), (400, &json!("bad_data")), "{}", page.text);
+    assert!(page.text.contains("a.page: is XML or HTML"), "{}", page.text);
     for (query, files, code, said) in [
         ("", form(&[("x", b"n\n1\n")]), "bad_parameter", "nothing says the format"),
+        ("", form(&[("x.csv", b"")]), "bad_request_body", "no file with a byte in it"),
         ("", form(&[("x.csv", b"n\n1\n"), ("y.json", b"{}")]), "bad_request_body", "`y.json` is not of the format"),
+        ("", form(&[("x.part", b"n\n1\n"), ("y.part", b"n\n1\n")]), "bad_parameter", "nothing says the format"),
         ("&delimeter=%3B", form(&[("x.csv", b"n\n1\n")]), "bad_parameter", "did you mean `delimiter`?"),
     ] {
         let refused = send(query, files, &multipart).await;
@@ -286,6 +299,14 @@ async fn no_value_and_no_fraction_of_json_is_lost() {
         let read = import("&types=n%3DBIGINT", &format!("{{\"n\":1}}\n{{\"n\":{value}}}\n")).await;
         assert_eq!(read.status, status, "{value}: {}", read.text);
     }
+}
+
+fn arrow_file(values: &[i64]) -> Vec<u8> {
+    let column: arrow::array::ArrayRef = std::sync::Arc::new(arrow::array::Int64Array::from(values.to_vec()));
+    let batch = arrow::array::RecordBatch::try_from_iter([("n", column)]).unwrap();
+    let mut writer = arrow::ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
 }
 
 async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> HttpReply {

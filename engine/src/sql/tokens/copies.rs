@@ -1,7 +1,7 @@
 //! `COPY` as PostgreSQL and DuckDB write it: options behind the file in parentheses, and `COPY t FROM 'file'`, which is an
 //! INSERT of what the file holds.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::brackets::{Item, call, joined, parenthesized, token, word};
 use crate::error::{EngineError, Result};
@@ -31,7 +31,11 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
     let options = match rest {
         [] => Vec::new(),
         [one] if let Some(group) = one.parentheses() => options(&group.items)?,
-        _ => return Ok(items),
+        words => match older_options(words) {
+            Some(found) => found,
+            None if items[at].is("from") => return Err(wrong_options()),
+            None => return Ok(items),
+        },
     };
     if items[at].is("to") {
         let mut written = match source {
@@ -76,13 +80,30 @@ pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
             token(Token::SingleQuotedString(value), span),
         ]);
     }
-    if reader == "read_csv" {
+    if matches!(reader, "read_csv" | "read_json") {
         let is_copied = token(Token::SingleQuotedString("true".into()), span);
         arguments.push(vec![word(marks::COPIED, span), token(Token::Assignment, span), is_copied]);
     }
     let insert = vec![word("INSERT", span), word("INTO", span)];
-    let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
-    Ok(joined([insert, source.to_vec(), select, call(reader, arguments, span), after.to_vec()]))
+    let all = || vec![token(Token::Mul, span)];
+    // Members of an object have names and no order.
+    let (target, columns) = match (reader, source) {
+        ("read_json", [name @ .., columns])
+            if !name.is_empty()
+                && let Some(columns) = columns.parentheses() =>
+        {
+            (found_by_name(name, span), columns.items.clone())
+        }
+        ("read_json", name) => (found_by_name(name, span), all()),
+        _ => (source.to_vec(), all()),
+    };
+    let select = joined([vec![word("SELECT", span)], columns, vec![word("FROM", span)]]);
+    Ok(joined([insert, target, select, call(reader, arguments, span), after.to_vec()]))
+}
+
+/// Returns a table whose columns an INSERT finds by the names of its query.
+fn found_by_name(table: &[Item], span: Span) -> Vec<Item> {
+    joined([table.to_vec(), vec![parenthesized(vec![word(marks::BY_NAME, span)], span)]])
 }
 
 /// Returns the error of an option whose value is a list or a star, as those are that there are not.
@@ -94,10 +115,44 @@ fn no_option(name: &str) -> EngineError {
     EngineError::Unsupported { what: format!("the option `{name}` of COPY"), hint: hint.into() }
 }
 
+fn wrong_options() -> EngineError {
+    EngineError::Plan { message: "the options of COPY are written (FORMAT csv, DELIMITER ';', HEADER)".into() }
+}
+
+/// Reads `DELIMITER ';' CSV HEADER`, as PostgreSQL had options before they stood in parentheses; `None` for anything else.
+fn older_options(items: &[Item]) -> Option<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    let mut rest = items;
+    while let Some((name, after)) = rest.split_first() {
+        let name = name.word()?.to_lowercase();
+        rest = after;
+        match name.as_str() {
+            "csv" => found.push(("format".to_owned(), name)),
+            "header" => found.push((name, "true".to_owned())),
+            "delimiter" | "null" | "quote" | "escape" => {
+                if rest.first().is_some_and(|item| item.is("as")) {
+                    rest = &rest[1..];
+                }
+                let (value, after) = rest.split_first()?;
+                let Item::Token(TokenWithSpan {
+                    token: Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text),
+                    ..
+                }) = value
+                else {
+                    return None;
+                };
+                found.push((name, text.clone()));
+                rest = after;
+            }
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
 /// Reads `FORMAT csv, HEADER, DELIMITER ';'`.
 fn options(items: &[Item]) -> Result<Vec<(String, String)>> {
-    let wrong =
-        || EngineError::Plan { message: "the options of COPY are written (FORMAT csv, DELIMITER ';', HEADER)".into() };
+    let wrong = wrong_options;
     let mut found = Vec::new();
     for entry in items.split(|item| item.is_token(&Token::Comma)) {
         let Some((name, value)) = entry.split_first() else { return Err(wrong()) };

@@ -34,7 +34,7 @@ pub(super) fn operators(items: Vec<Item>) -> Vec<Item> {
     while let Some(item) = rest.next() {
         let span = item.span();
         let next_is_group = rest.peek().is_some_and(|next| next.parentheses().is_some());
-        let after_value = kept.last().is_some_and(ends_value);
+        let after_value = kept.last().is_some_and(ends_value) && !is_before_name(&kept, rest.peek());
         let next_is_text =
             matches!(rest.peek(), Some(Item::Token(next)) if matches!(next.token, Token::SingleQuotedString(_)));
         if after_value && !next_is_group && item.is_any(&["notnull", "isnull"]) {
@@ -127,6 +127,18 @@ fn ends_value(item: &Item) -> bool {
             | Token::Placeholder(_) => true,
             _ => false,
         },
+    }
+}
+
+/// Returns whether what stands behind these items, and before `next`, is a name and no operator: `INTO notnull`,
+/// `UPDATE notnull`, `SET notnull = 1`.
+fn is_before_name(items: &[Item], next: Option<&Item>) -> bool {
+    match items {
+        [only] if only.is_any(&["update", "describe", "summarize", "truncate", "analyze", "copy"]) => true,
+        [.., before, last] if before.is("if") && last.is("exists") || before.is("rename") && last.is("to") => true,
+        [.., last] if last.is("set") => next.is_some_and(|next| next.is_token(&Token::Eq)),
+        [.., last] => last.is_any(&["into", "table", "column"]),
+        [] => false,
     }
 }
 

@@ -25,6 +25,12 @@ use crate::error::{EngineError, find_cause, is_lost_file};
 use crate::functions::rows_with_one_nan;
 use crate::stores::location_of;
 
+/// What the decoder says of a list that holds less than it should.
+const TORN_LIST: &str = "Failed to reconstruct list from level data";
+/// What is said of that, since one writer is known for it.
+const LIST_REMEDY: &str =
+    "; DuckDB writes a null of an array (INTEGER[3]) so: write the column as a list, column::INTEGER[]";
+
 /// A Parquet file as errors name it.
 #[derive(Debug)]
 pub(crate) struct NamedParquet {
@@ -88,7 +94,8 @@ impl NamedParquet {
 
     fn unreadable(&self, cause: &str) -> EngineError {
         if !self.is_managed {
-            return self.bad_data(format!("not Parquet as expected: {cause}"));
+            let remedy = if cause.contains(TORN_LIST) { LIST_REMEDY } else { "" };
+            return self.bad_data(format!("not Parquet as expected: {cause}{remedy}"));
         }
         // Where it lies is nothing for those who read the table.
         let cause = cause.replace(&format!("/{}", self.location), &self.name).replace(&self.location, &self.name);
@@ -187,5 +194,18 @@ impl Morsel for NamedMorsel {
             Err(panic) => Err(file.panicked(panic)),
         })
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_writes_torn_lists_is_told() {
+        let file = NamedParquet::new(&ObjectStoreUrl::local_filesystem(), &StorePath::from("a.parquet"), false);
+        let error = file.unreadable(&format!("arrow: {TORN_LIST}")).to_string();
+        assert!(error.contains("/a.parquet") && error.ends_with("column::INTEGER[]"), "{error}");
+        assert!(!file.unreadable("another").to_string().contains("DuckDB"));
     }
 }

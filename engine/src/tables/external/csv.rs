@@ -63,8 +63,20 @@ impl CsvFiles {
             }
             let theirs = column_names(&file.path, &CsvDialect { width: 0, ..dialect.clone() }, open(file)?)?;
             let has_all = theirs.len() == names.len() && names.iter().all(|name| theirs.contains(name));
+            if has_all {
+                continue;
+            }
+            if let Some(own) = own_delimiter(options, file, &dialect, &names) {
+                let detail = format!(
+                    "`{own}` separates its columns, and `{}` those of {}; read_csv('...', union_by_name = true) reads each \
+                     file as it is written",
+                    dialect.syntax.delimiter_text().replace('\t', "\\t"),
+                    first.path.display()
+                );
+                return Err(bad_line(&file.path, None, None, detail));
+            }
             // Without a header each record is checked when it is read.
-            if dialect.has_header && !has_all {
+            if dialect.has_header {
                 let detail = format!(
                     "its columns ({}) are not those of {} ({}); read_csv('...', union_by_name = true) reads files of \
                      different columns",
@@ -189,6 +201,24 @@ impl CsvFiles {
             note => Ok(column(given.clone(), format.filter(|_| is_temporal), note.filter(|_| given.is_numeric()))),
         }
     }
+}
+
+/// Returns the delimiter of a file that has the columns of the first one, of this dialect, but writes them with another delimiter.
+/// Blocks.
+fn own_delimiter(
+    options: &BTreeMap<String, String>,
+    file: &LocatedFile,
+    dialect: &CsvDialect,
+    names: &[String],
+) -> Option<String> {
+    let own = CsvDialect::detect(options, file).ok()?;
+    let delimiter = own.syntax.delimiter_text();
+    if delimiter == dialect.syntax.delimiter_text() || own.has_header != dialect.has_header {
+        return None;
+    }
+    let theirs = column_names(&file.path, &own, open(file).ok()?).ok()?;
+    let is_same = theirs.len() == names.len() && names.iter().all(|name| theirs.contains(name));
+    is_same.then(|| delimiter.replace('\t', "\\t"))
 }
 
 /// What is known of the columns of CSV files after some of their rows.

@@ -35,7 +35,7 @@ use values::{special_number, value_of, without_special_numbers};
 
 const BATCH_ROWS: usize = 8192;
 /// The column of records that are no objects.
-const VALUE_COLUMN: &str = "json";
+pub(crate) const VALUE_COLUMN: &str = "json";
 
 /// How JSON files are read.
 #[derive(Debug, Clone)]

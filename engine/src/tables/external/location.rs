@@ -60,8 +60,8 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// The folder that Hive writes for a null value.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Returns the non-empty files of a location in order of their paths. Blocks. Errors: `no_files`, `location_not_allowed`, and
-/// `bad_data` for what may not be read.
+/// Returns the non-empty files of a location in order of their paths, or the one file of JSON that it names, which may have no
+/// line. Blocks. Errors: `no_files`, `location_not_allowed`, and `bad_data` for what may not be read.
 pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
     let path = Path::new(location);
     refuse_closed(&base_folder(location))?;
@@ -81,7 +81,8 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
         expand(location, format, &mut found)?;
     }
     let are_empty = !found.is_empty();
-    found.retain(|file| file.size > 0);
+    let may_be_empty = format == FileFormat::Ndjson && path.is_file();
+    found.retain(|file| file.size > 0 || may_be_empty);
     if found.is_empty() {
         let empty = if are_empty { "non-empty " } else { "" };
         let format = format!("{empty}{}", format_name(format));

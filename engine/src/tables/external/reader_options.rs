@@ -75,6 +75,11 @@ pub(crate) const COMMENT_ANYWHERE: &str = "comment_anywhere";
 const INTERNAL_OPTIONS: [&str; 7] =
     [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK, COMMENT_ANYWHERE];
 
+/// Returns whether an option of a table is one that somebody may write, and none that inference left.
+pub(crate) fn is_written_option(name: &str) -> bool {
+    !INTERNAL_OPTIONS.contains(&name)
+}
+
 /// Returns the options by their one name. Errors: a name that the format's reader does not know, two names of one option.
 pub(crate) fn known_options(
     format: FileFormat,

@@ -10,7 +10,7 @@ use querent_engine::{EngineError, ImportRequest};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use super::statements::ShellLanguage;
+use super::statements::{ShellLanguage, is_kql_command};
 use crate::cli::ask::{self, UserQuestion};
 use crate::cli::client::{Client, StreamedRows};
 use crate::cli::embedded::{EmbeddedEngine, OwnSession};
@@ -91,7 +91,11 @@ impl ShellBackend {
     ) -> Result<StreamedRows, CliError> {
         match (self, language) {
             (ShellBackend::Server(client), ShellLanguage::Sql) => client.sql_in_session(text, database).await,
-            (ShellBackend::Server(client), ShellLanguage::Kql) => client.kql(text.to_owned(), database).await,
+            (ShellBackend::Server(client), ShellLanguage::Kql) if is_kql_command(text) => {
+                // A command may change something, which Flight SQL takes as no query.
+                client.kql(text.to_owned(), database).await
+            }
+            (ShellBackend::Server(client), ShellLanguage::Kql) => client.kql_in_session(text, database).await,
             (ShellBackend::Here(here), ShellLanguage::Sql) => {
                 let session = here.embedded.lasting_session(&here.own).await?.in_database(database).await?;
                 Ok(StreamedRows::from(session.sql(text).await?))

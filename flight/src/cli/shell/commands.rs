@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::statements::ShellLanguage;
+use super::statements::{ShellLanguage, is_kql_command};
 use crate::cli::error::CliError;
 use crate::cli::output::rows::OutputFormat;
 
@@ -149,6 +149,10 @@ pub(super) fn help_text(width: Option<usize>) -> String {
 }
 
 fn unknown_command(name: &str) -> CliError {
+    if is_kql_command(name) {
+        let message = format!("`{name}` begins a command of KQL: write `kql {name} ...;`, or .mode kql before it");
+        return CliError::Usage(message);
+    }
     let names = COMMANDS.iter().flat_map(|command| command.names);
     let near = names.map(|known| (strsim::jaro_winkler(known, name), *known)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match near {
@@ -192,6 +196,7 @@ mod tests {
             (".mode cvs", "modes are"),
             (".rows many", ".rows N"),
             ("\\l x", "takes nothing"),
+            (".show graph_models", "`kql .show ...;`"),
         ] {
             let error = parse_command(line).unwrap_err().to_string();
             assert!(error.contains(expected), "{line}: {error}");

@@ -74,47 +74,120 @@ pub(super) async fn functions(backend: &ShellBackend, database: Option<&str>) ->
     Ok(rows.into_iter().filter_map(|row| row.into_iter().next()).collect())
 }
 
-/// The statements that would make the tables and views.
+/// The statements that would make the tables and views, with those of the session's own tables.
 pub(super) async fn statements(
     backend: &ShellBackend,
     database: Option<&str>,
     table: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
-    let own = database.unwrap_or(DEFAULT_DATABASE);
+    let current = database.unwrap_or(DEFAULT_DATABASE);
+    let own = temporary_tables(backend, database).await?;
+    let is_own = |name: &str| own.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let mut made = Vec::new();
+    if let Some(table) = table.filter(|table| is_own(table)) {
+        made.push(columns_as_table(backend, database, &identifier(table), "TEMPORARY TABLE").await?);
+        return Ok(made);
+    }
     // What was typed may say a database, and what is listed is a name, whatever it holds.
     let tables: Vec<(String, String, String)> = match table {
         Some(table) => {
-            let (owner, bare) = table.rsplit_once('.').unwrap_or((own, table));
+            let (owner, bare) = table.rsplit_once('.').unwrap_or((current, table));
             vec![(owner.to_owned(), bare.to_owned(), identifier(table))]
         }
         None => {
             let sql =
                 format!("SELECT name FROM ({}) ORDER BY name LIMIT {MAX_TABLES}", stored_relations(database, None));
             let names = texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next());
-            names.map(|name| (own.to_owned(), name.clone(), quoted_name(&name))).collect()
+            names.map(|name| (current.to_owned(), name.clone(), quoted_name(&name))).collect()
         }
     };
-    let mut made = Vec::new();
-    for (owner, table, name) in tables {
+    for (owner, bare, name) in tables {
         let sql = format!(
             "SELECT definition FROM information_schema.views \
              WHERE lower(table_schema) = lower({}) AND lower(table_name) = lower({})",
             text(&owner),
-            text(&table)
+            text(&bare)
         );
         let view = texts(backend, &sql, database).await?.into_iter().flatten().next();
         if let Some(definition) = view {
             made.push(format!("CREATE VIEW {name} AS {definition};"));
             continue;
         }
-        let rows = backend.run(ShellLanguage::Sql, &format!("SELECT * FROM {name} LIMIT 0"), database).await?;
-        let columns = rows.schema.fields().iter().map(|field| {
-            let required = if field.is_nullable() { "" } else { " NOT NULL" };
-            format!("  {} {}{required}", quoted_name(field.name()), sql_type(field.data_type()))
+        let sql = format!("SHOW CREATE TABLE {}.{}", quote_identifier(&owner), quote_identifier(&bare));
+        made.push(match texts(backend, &sql, database).await.ok().and_then(|rows| rows.into_iter().flatten().nth(1)) {
+            Some(statement) => in_lines(&statement, &name).unwrap_or_else(|| format!("{statement};")),
+            // Those of the system are made by nobody.
+            None => columns_as_table(backend, database, &name, "TABLE").await?,
         });
-        made.push(format!("CREATE TABLE {name} (\n{}\n);", columns.collect::<Vec<_>>().join(",\n")));
+    }
+    if table.is_none() {
+        for name in &own {
+            made.push(columns_as_table(backend, database, &quoted_name(name), "TEMPORARY TABLE").await?);
+        }
     }
     Ok(made)
+}
+
+/// Returns the statement that makes a table of the columns that a relation has.
+async fn columns_as_table(
+    backend: &ShellBackend,
+    database: Option<&str>,
+    name: &str,
+    kind: &str,
+) -> Result<String, CliError> {
+    let rows = backend.run(ShellLanguage::Sql, &format!("SELECT * FROM {name} LIMIT 0"), database).await?;
+    let columns = rows.schema.fields().iter().map(|field| {
+        let required = if field.is_nullable() { "" } else { " NOT NULL" };
+        format!("  {} {}{required}", quoted_name(field.name()), sql_type(field.data_type()))
+    });
+    Ok(format!("CREATE {kind} {name} (\n{}\n);", columns.collect::<Vec<_>>().join(",\n")))
+}
+
+/// Returns the statement of a managed table with a line a column and key, and names in quotes where they must be; `None` for
+/// that of an external table, which names no columns.
+fn in_lines(statement: &str, name: &str) -> Option<String> {
+    let (mut quote, mut depth, mut angles, mut began) = (None, 0, 0, 0);
+    let mut parts: Vec<String> = Vec::new();
+    let mut behind = "";
+    if !statement.starts_with("CREATE TABLE ") {
+        return None;
+    }
+    for (at, char) in statement.char_indices() {
+        match (quote, char) {
+            (Some(open), _) if char == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(char),
+            (None, '<') => angles += 1,
+            (None, '>') if angles > 0 => angles -= 1,
+            (None, ',') if depth == 1 && angles == 0 => {
+                parts.push(with_plain_name(statement.get(began..at)?.trim()));
+                began = at + 1;
+            }
+            (None, '(') => {
+                depth += 1;
+                began = if depth == 1 { at + 1 } else { began };
+            }
+            (None, ')') => {
+                depth -= 1;
+                if depth == 0 {
+                    parts.push(with_plain_name(statement.get(began..at)?.trim()));
+                    behind = statement.get(at + 1..)?;
+                    break;
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    Some(format!("CREATE TABLE {name} (\n  {}\n){behind};", parts.join(",\n  ")))
+}
+
+/// A column of CREATE TABLE without the quotes that its name does not need.
+fn with_plain_name(column: &str) -> String {
+    let name = column.strip_prefix('"').and_then(|rest| rest.split_once("\" ")).filter(|(name, _)| !name.contains('"'));
+    match name {
+        Some((name, rest)) => format!("{} {rest}", quoted_name(name)),
+        None => column.to_owned(),
+    }
 }
 
 /// The names that completion offers.
@@ -185,4 +258,19 @@ fn identifier(name: &str) -> String {
 
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_has_a_line_a_column() {
+        let statement = "CREATE TABLE \"default\".\"a(b\" (\"id\" BIGINT NOT NULL, \"Kind, of\" VARCHAR DEFAULT 'a, (b', \
+                         \"at\" STRUCT(x BIGINT, y DECIMAL(5,2)), PRIMARY KEY (\"id\", \"at\")) SORTED BY (\"id\")";
+        let expected = "CREATE TABLE \"a(b\" (\n  id BIGINT NOT NULL,\n  \"Kind, of\" VARCHAR DEFAULT 'a, (b',\n  \
+                        at STRUCT(x BIGINT, y DECIMAL(5,2)),\n  PRIMARY KEY (\"id\", \"at\")\n) SORTED BY (\"id\");";
+        assert_eq!(in_lines(statement, "\"a(b\"").as_deref(), Some(expected));
+        assert_eq!(in_lines("CREATE EXTERNAL TABLE \"d\".\"t\" STORED AS CSV LOCATION '/a'", "t"), None);
+    }
 }

@@ -38,6 +38,12 @@ const SQL_PREFIX: &str = "sql ";
 /// The words with which a KQL statement begins that is not the query itself.
 const KQL_DECLARATIONS: [&str; 6] = ["let", "set", "declare", "alias", "restrict", "pattern"];
 
+/// The words with which Kusto's management commands begin, which are statements of KQL. None is a command of the shell.
+const KQL_VERBS: [&str; 14] = [
+    ".add", ".alter", ".append", ".clear", ".create", ".delete", ".drop", ".execute", ".export", ".ingest", ".make",
+    ".rename", ".set", ".show",
+];
+
 /// Returns the first input of `text`, which is in `language` unless it says otherwise.
 pub(super) fn next_input(text: &str, language: ShellLanguage) -> NextInput<'_> {
     let text = without_comments(text, language);
@@ -47,7 +53,7 @@ pub(super) fn next_input(text: &str, language: ShellLanguage) -> NextInput<'_> {
     if let Some((command, rest)) = bare_command(text) {
         return NextInput::Whole(ShellInput::Command(command.to_owned()), rest);
     }
-    if is_line_input(text) {
+    if is_line_input(text) && !(language == ShellLanguage::Kql && is_kql_command(text)) {
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
         let line = line.trim();
         let input = match line.strip_prefix('?') {
@@ -103,6 +109,12 @@ fn is_line_input(text: &str) -> bool {
         Some('.') => chars.next().is_some_and(char::is_alphabetic),
         _ => false,
     }
+}
+
+/// Whether a text begins as one of Kusto's management commands: with a verb, which others may follow (`.create-or-alter`).
+pub(super) fn is_kql_command(text: &str) -> bool {
+    let word = text.split(|char: char| char.is_whitespace() || matches!(char, '-' | ';')).next().unwrap_or_default();
+    KQL_VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(word))
 }
 
 fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
@@ -337,5 +349,17 @@ mod tests {
         );
         assert_eq!(inputs("exit", ShellLanguage::Kql), [command(".exit")]);
         assert_eq!(inputs("help me;", ShellLanguage::Sql), [sql("help me")]);
+        // Kusto's commands are statements of KQL.
+        let text = ".show graph_models\n| count; .mode sql\n.create-or-alter graph_model G ```{\n;}```;\n";
+        assert_eq!(
+            inputs(text, ShellLanguage::Kql),
+            [
+                kql(".show graph_models\n| count"),
+                command(".mode sql"),
+                kql(".create-or-alter graph_model G ```{\n;}```")
+            ]
+        );
+        assert_eq!(inputs("kql .show graph_models;", ShellLanguage::Sql), [kql(".show graph_models")]);
+        assert_eq!(inputs(".shows x\n", ShellLanguage::Kql), [command(".shows x")]);
     }
 }

@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use futures::{Stream, StreamExt};
-use querent_catalog::{CatalogError, is_full};
-use querent_engine::EngineError;
+use querent_catalog::{CatalogError, FileFormat, is_full};
+use querent_engine::{EngineError, source_files};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use super::{FORM, UploadFormat, is_of_type, no_format, too_long};
+use super::{FORM, UploadFormat, compression_of_name, has_ending, is_of_type, no_format, too_long};
 use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::content_encoding::DecodedBody;
@@ -73,8 +73,7 @@ impl Spool {
         }
         let name = name.unwrap_or(BODY);
         // What was decoded on its way is not what its name says any more.
-        let ending = if was_encoded { self.ending_of(BODY)? } else { self.ending_of(name)? };
-        let path = self.folder.join(format!("body.{ending}"));
+        let path = self.folder.join(self.file_name("body", if was_encoded { BODY } else { name }));
         self.files.push((path.clone(), name.to_owned()));
         let chunks = request.into_body().into_data_stream();
         self.write(&path, chunks, settings).await?;
@@ -105,8 +104,10 @@ impl Spool {
             self.files.push((path.clone(), name));
             self.write(&path, field, settings).await?;
         }
+        // One file of JSON may have no line.
+        let may_be_empty = self.format == Some(UploadFormat::Ndjson) && self.files.len() == 1;
         match self.written {
-            0 => Err(bad_body("the form has no file with a byte in it")),
+            0 if !may_be_empty => Err(bad_body("the form has no file with a byte in it")),
             _ => Ok(()),
         }
     }
@@ -114,7 +115,12 @@ impl Spool {
     /// Has the format that the name of a form's first file says, where the request says none.
     fn take_format_of(&mut self, name: &str) -> Result<(), ApiError> {
         if self.format.is_none() {
-            self.format = Some(UploadFormat::of_name(name).ok_or_else(no_format)?);
+            let said = UploadFormat::of_name(name);
+            // Of one file alone the first bytes say it.
+            if !self.files.is_empty() || (said.is_none() && !has_ending(name)) {
+                return Err(no_format());
+            }
+            self.format = said;
             self.is_format_of_names = true;
         }
         match self.is_format_of_names && UploadFormat::of_name(name) != self.format {
@@ -126,8 +132,14 @@ impl Spool {
         }
     }
 
-    fn ending_of(&self, name: &str) -> Result<String, ApiError> {
-        self.format.map(|format| format.ending_of(name)).ok_or_else(no_format)
+    /// Returns what the file on disk is called: by its endings the engine knows how it is read, but for a format that its first
+    /// bytes are to say.
+    fn file_name(&self, stem: &str, name: &str) -> String {
+        match (self.format, compression_of_name(name).1) {
+            (Some(format), _) => format!("{stem}.{}", format.ending_of(name)),
+            (None, Some(compressed)) => format!("{stem}.{compressed}"),
+            (None, None) => stem.to_owned(),
+        }
     }
 
     /// Returns where a file of this name is written: folders of partitions (`key=value`) are kept, the rest is a number,
@@ -148,7 +160,7 @@ impl Spool {
                 }
             }
         }
-        path.push(format!("{:05}.{}", self.files.len(), self.ending_of(name)?));
+        path.push(self.file_name(&format!("{:05}", self.files.len()), name));
         Ok(path)
     }
 
@@ -172,9 +184,17 @@ impl Spool {
         file.flush().await.map_err(spool_error)
     }
 
-    /// Returns the format of the files, once they are there.
-    pub(super) fn format(&self) -> Option<UploadFormat> {
-        self.format
+    /// Returns the format of the files, once they are there. Errors: nothing says it, `bad_data`.
+    pub(super) async fn found_format(&self) -> Result<FileFormat, ApiError> {
+        if let Some(format) = self.format {
+            return Ok(format.into());
+        }
+        let source = self.source();
+        if Path::new(&source) == self.folder {
+            return Err(no_format());
+        }
+        let found = source_files(&source, None).await;
+        found.map(|(format, _)| format).map_err(|error| self.as_client_names(error))
     }
 
     /// Returns whether what was sent is text of a single line that does not end.
