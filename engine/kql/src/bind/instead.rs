@@ -70,6 +70,39 @@ fn function_of_sentinel(name: &str) -> Option<&'static str> {
     ["_Im_", "_ASim_", "ASim", "vim", "im"].iter().any(is_parser).then_some(NO_PARSERS)
 }
 
+/// Returns the refusal of a function that is here, but where something else than a value stands.
+pub(super) fn function_in_another_place(name: &str, span: Span) -> Option<BindError> {
+    let (code, message, hint) = match name {
+        "table" | "external_table" | "materialized_view" => (
+            BindErrorCode::TypeMismatch,
+            "is a table, and a value stands here",
+            "take its first value with `toscalar(...)`, or begin a query with it: `table(\"T\") | count`",
+        ),
+        "graph" => (
+            BindErrorCode::TypeMismatch,
+            "is a graph, and a value stands here",
+            "begin a query with it: `graph(\"Work\") | graph-match (a)-[e]->(b) project labels(a)`",
+        ),
+        "database" => (
+            BindErrorCode::TypeMismatch,
+            "is a database, and a value stands here",
+            "name a table of it: `toscalar(database(\"d\").T | count)`",
+        ),
+        "node_id" | "node_degree_in" | "node_degree_out" | "labels" => (
+            BindErrorCode::Invalid,
+            "takes a node of a graph, and stands in operators over graphs",
+            "it is written as in `G | graph-match (a)-[e]->(b) project node_degree_out(a)`",
+        ),
+        "inner_nodes" | "all" | "any" | "map" => (
+            BindErrorCode::Invalid,
+            "takes a path of a graph, and stands in operators over graphs",
+            "it is written as in `G | graph-match (a)-[e*1..3]->(b) where all(e, w > 1) project map(e, w)`",
+        ),
+        _ => return None,
+    };
+    Some(BindError::new(code, span, format!("`{name}` {message}")).with_hint(hint))
+}
+
 /// Refuses the name of a table or a function that is not there.
 pub(super) fn missing_name<T>(code: BindErrorCode, span: Span, name: &str, message: String) -> Result<T> {
     let error = BindError::new(code, span, message);

@@ -3,6 +3,7 @@
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::scalar::ScalarValue;
 
+use super::instead::function_in_another_place;
 use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
 use super::user_functions::needs_no_arguments;
@@ -463,7 +464,10 @@ impl<'a> Binder<'a> {
         match functions::bind(name, &types, self.functions()) {
             Ok(bound) => Ok(called(bound, arguments)),
             Err(FunctionError::WrongArguments { message }) => fail(BindErrorCode::TypeMismatch, span, message),
-            Err(FunctionError::KnownToKusto) => unsupported_name(name_span, "function", name),
+            Err(FunctionError::KnownToKusto) => match function_in_another_place(name, name_span) {
+                Some(error) => Err(error.into()),
+                None => unsupported_name(name_span, "function", name),
+            },
             Err(FunctionError::Unknown { nearest }) => {
                 let error =
                     BindError::new(BindErrorCode::UnknownFunction, name_span, format!("unknown function `{name}`"));

@@ -14,6 +14,9 @@ use crate::host::{TableKey, TableLookup};
 use crate::plan::Relation;
 use crate::span::Span;
 
+/// What the second argument of `table` may be.
+const DATA_SCOPES: [&str; 3] = ["hotcache", "all", "default"];
+
 impl<'a> Binder<'a> {
     /// Returns the environment with the statements' variables, and the expression that they return.
     pub(crate) fn statements(
@@ -212,7 +215,8 @@ impl<'a> Binder<'a> {
         if let Some(target) = &call.target {
             if call.function.text == "table" {
                 let database = self.database_of(target, environment)?;
-                let name = self.name_argument(call, 1, environment)?;
+                let name = self.name_argument(call, 2, environment)?;
+                self.check_data_scope(call, environment)?;
                 return self.stored_table(Some(database), &name, span, environment);
             }
             return not_supported(span, "calling a function of another database");
@@ -223,12 +227,15 @@ impl<'a> Binder<'a> {
         match call.function.text.as_str() {
             // A view is made of its tables as they are, so that it is of any age.
             "table" | "materialized_view" | "external_table" => {
-                let most = if call.function.text == "materialized_view" { 2 } else { 1 };
+                let most = if call.function.text == "external_table" { 1 } else { 2 };
                 let name = self.name_argument(call, most, environment)?;
-                if let Some(Binding::Table(value, outer)) = environment.find(&name).cloned() {
-                    return self.table(value, &outer);
+                if call.function.text == "table" {
+                    self.check_data_scope(call, environment)?;
                 }
-                self.stored_table(None, &name, span, environment)
+                match environment.find(&name).cloned() {
+                    Some(binding) if is_table_of_its_own(&binding) => self.variable_table(&name, binding, span),
+                    _ => self.stored_table(None, &name, span, environment),
+                }
             }
             "graph" => {
                 self.check_unrestricted(span, environment)?;
@@ -290,6 +297,16 @@ impl<'a> Binder<'a> {
         match text_of(constant_of(&typed.expr)?.as_ref()) {
             Some(text) => Ok(text.to_owned()),
             None => invalid(argument.span, "expected a constant string"),
+        }
+    }
+
+    /// Checks the second argument of `table`. It leaves out no row: what is in a cache is not told apart here.
+    fn check_data_scope(&mut self, call: &'a FunctionCall, environment: &Environment<'a>) -> Result<()> {
+        let Some(argument) = call.arguments.get(1) else { return Ok(()) };
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
+        match text_of(constant_of(&typed.expr)?.as_ref()) {
+            Some(scope) if DATA_SCOPES.iter().any(|known| known.eq_ignore_ascii_case(scope)) => Ok(()),
+            _ => invalid(argument.span, format!("the rows that `table` reads are one of: {}", DATA_SCOPES.join(", "))),
         }
     }
 
@@ -358,6 +375,15 @@ impl<'a> Binder<'a> {
     pub(super) fn printed(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
         let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
         self.one_row(vec![("print_0".to_owned(), typed)])
+    }
+}
+
+/// Whether what a name stands for is a table without any arguments.
+fn is_table_of_its_own(binding: &Binding<'_>) -> bool {
+    match binding {
+        Binding::Table(..) | Binding::Bound(_) => true,
+        Binding::Function(function, _) => needs_no_arguments(function),
+        Binding::Scalar(..) | Binding::Database(_) | Binding::Pattern(..) => false,
     }
 }
 
