@@ -32,6 +32,7 @@ mod list_reduce;
 mod lists;
 mod long_replacements;
 mod maps;
+mod moments;
 mod null_powers;
 mod number_text;
 mod numbers;
@@ -125,8 +126,9 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 
 /// Returns the aggregate functions that DataFusion does not have.
 pub(crate) fn own_aggregate_functions() -> &'static [Arc<AggregateUDF>] {
-    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> =
-        LazyLock::new(|| [aggregates::functions(), text_ranks::aggregates()].into_iter().flatten().collect());
+    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(|| {
+        [aggregates::functions(), moments::functions(), text_ranks::aggregates()].into_iter().flatten().collect()
+    });
     &OWN
 }
 
