@@ -68,6 +68,14 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             returns: |_| Ok(DataType::new_list(DataType::Int64, true)),
             compute: grades,
         },
+        Definition {
+            name: "trim_array",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| Ok(vec![plain_list(types)?, DataType::Int64]),
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("trim_array takes a list".into())),
+            compute: trimmed,
+        },
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
 }
@@ -128,6 +136,37 @@ fn check_copies(values: &ArrayRef, indices: &[Option<u32>]) -> Result<()> {
         }
     }
     Ok(QueryUsage::admit_current(bytes)?)
+}
+
+/// Returns lists without so many of their last items. Errors: a number of items that a list does not have.
+fn trimmed(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let (lists, counts) = (arrays[0].as_list::<i32>(), arrays[1].as_primitive::<Int64Type>());
+    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
+    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..lists.len() {
+        let is_known = lists.is_valid(row) && counts.is_valid(row);
+        let start = lists.value_offsets()[row] as u32;
+        let mut kept = 0;
+        if is_known {
+            let length = lists.value_length(row);
+            let left = i64::from(length).checked_sub(counts.value(row)).and_then(|left| u32::try_from(left).ok());
+            kept = left.filter(|left| *left <= length as u32).ok_or_else(|| {
+                invalid(format!(
+                    "trim_array takes 0 to {length} items off this list, not {}; write list_slice(list, 1, n) for the first n",
+                    counts.value(row)
+                ))
+            })?;
+        }
+        indices.extend(start..start + kept);
+        lengths.push(kept as usize);
+        is_valid.push(is_known);
+    }
+    let values = match indices.is_empty() {
+        true => new_empty_array(field.data_type()),
+        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+    };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, Some(is_valid.into()))))
 }
 
 /// Returns the positions of the items in their order.

@@ -262,7 +262,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
     ("array_dims", 1, "'[' || array_to_string(array_transform(array_dims($1), __d -> concat('1:', __d)), '][') || ']'"),
-    ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
     // All that are equal, as in PostgreSQL.
     ("array_remove", 2, "array_remove_all($1, $2)"),
     ("array_replace", 3, "array_replace_all($1, $2, $3)"),
