@@ -88,6 +88,7 @@ pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
+pub(crate) use list_choices::STEPPED_SLICE;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use one_nan::{holds_doubles, rows_with_one_nan, with_one_nan};
