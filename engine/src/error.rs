@@ -24,6 +24,8 @@ pub(crate) use told_places::FilePlace;
 
 /// What [`CatalogError::ObjectNotFound`] says of the query that `KILL` names.
 pub(crate) const RUNNING_QUERY: &str = "running query";
+/// Why nobody may change a database of Querent's own.
+pub(crate) const KEPT_BY_QUERENT: &str = "which Querent keeps itself";
 
 /// What can go wrong with a query. A new variant is an error in every crate that maps these to its protocol's statuses,
 /// until somebody has decided about it.
@@ -298,6 +300,9 @@ impl EngineError {
             EngineError::ServerThreads { .. } => {
                 "run it again in a while; where it comes often, raise the limit of the server's control group (`pids.max`) or \
                  user (`ulimit -u`), or lower `query.max_concurrent`"
+            }
+            EngineError::NotAllowed { why, .. } if why.ends_with(KEPT_BY_QUERENT) => {
+                "it is only read: take another database, or another name for a new one"
             }
             EngineError::NotAllowed { .. } => {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"

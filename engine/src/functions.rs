@@ -32,6 +32,7 @@ mod list_reduce;
 mod lists;
 mod long_replacements;
 mod maps;
+mod moments;
 mod null_powers;
 mod number_text;
 mod numbers;
@@ -87,6 +88,7 @@ pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
+pub(crate) use list_choices::STEPPED_SLICE;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
 pub(crate) use one_nan::{holds_doubles, rows_with_one_nan, with_one_nan};
@@ -125,8 +127,9 @@ pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
 
 /// Returns the aggregate functions that DataFusion does not have.
 pub(crate) fn own_aggregate_functions() -> &'static [Arc<AggregateUDF>] {
-    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> =
-        LazyLock::new(|| [aggregates::functions(), text_ranks::aggregates()].into_iter().flatten().collect());
+    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(|| {
+        [aggregates::functions(), moments::functions(), text_ranks::aggregates()].into_iter().flatten().collect()
+    });
     &OWN
 }
 

@@ -144,6 +144,11 @@ pub(super) fn with_remedy(message: String) -> String {
                 beside its row, FROM (SELECT *, (SELECT ...) AS found FROM a) a LEFT JOIN b ON b.x = a.found"
             .into();
     }
+    if message.to_lowercase().starts_with("aggregate functions are not allowed in the where clause") {
+        return "aggregate functions are not allowed in the WHERE clause: write HAVING; and where a subquery's WHERE is to compare \
+                with an aggregate of the query around it, compute that first: FROM (SELECT g, max(x) AS most FROM t GROUP BY g)"
+            .into();
+    }
     if message.starts_with("inconsistent data length across values list") {
         let hint = "rows are of one width, and an INSERT names the columns that have values: INSERT INTO t (a, b) VALUES (1, 2)";
         return format!("{message}; {hint}");

@@ -14,8 +14,9 @@ pub(crate) fn with_units(text: &str) -> Option<String> {
     if is_ago {
         words.pop();
     }
-    let is_rewritten =
-        |word: &&str| word.contains(':') || in_known_units(word).is_some() || months_of_years(word).is_some();
+    let is_rewritten = |word: &&str| {
+        word.contains(':') || in_known_units(word).is_some() || months_of_years(word).is_some() || has_exponent(word)
+    };
     if !is_ago && !has_at && !words.iter().any(is_rewritten) {
         return None;
     }
@@ -40,6 +41,11 @@ pub(crate) fn with_units(text: &str) -> Option<String> {
         parts.push((number * times, unit.to_owned()));
     }
     Some(written(parts, if is_ago { -1.0 } else { 1.0 }))
+}
+
+/// Whether a word is a number as a small or large double is written: `1e-05`.
+fn has_exponent(word: &str) -> bool {
+    word.contains(['e', 'E']) && word.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 fn written(parts: Vec<(f64, String)>, sign: f64) -> String {
@@ -136,7 +142,9 @@ mod tests {
             ("P0001-02-03T04:05:06", Some("1 years 2 months 3 days 4 hours 5 minutes 6 seconds")),
             ("P2W", Some("2 weeks")),
             ("PT1.5S", Some("1.5 seconds")),
+            ("1e-05 seconds", Some("0.00001 seconds")),
             ("1 day 2 hours", None),
+            ("1e999 seconds", None),
             ("P", None),
             ("1-13", None),
             ("5", None),

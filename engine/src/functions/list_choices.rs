@@ -14,6 +14,8 @@ use super::lists::{places_in_order, sort_options};
 use crate::limits::{QueryUsage, array_bytes, has_fixed_width, largest_value};
 use crate::type_names::sql_name;
 
+/// `list[from:to:step]`. DataFusion 54 has nothing where a step backwards begins behind the list or ends before it.
+pub(crate) const STEPPED_SLICE: &str = "stepped_slice";
 /// The most bytes of items that a call chooses.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -67,6 +69,22 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             },
             returns: |_| Ok(DataType::new_list(DataType::Int64, true)),
             compute: grades,
+        },
+        Definition {
+            name: STEPPED_SLICE,
+            aliases: &[],
+            arguments: 4..=4,
+            takes: |types| Ok(vec![plain_list(types)?, DataType::Int64, DataType::Int64, DataType::Int64]),
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("a part is taken of a list".into())),
+            compute: stepped,
+        },
+        Definition {
+            name: "trim_array",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| Ok(vec![plain_list(types)?, DataType::Int64]),
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("trim_array takes a list".into())),
+            compute: trimmed,
         },
     ];
     definitions.into_iter().map(Definition::into_udf).collect()
@@ -130,6 +148,84 @@ fn check_copies(values: &ArrayRef, indices: &[Option<u32>]) -> Result<()> {
     Ok(QueryUsage::admit_current(bytes)?)
 }
 
+/// Returns the items of each list from one place to another, each so many places from the one before. Errors: a step of none.
+fn stepped(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let lists = arrays[0].as_list::<i32>();
+    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
+    let [from, to, steps] = [1, 2, 3].map(|place| arrays[place].as_primitive::<Int64Type>());
+    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..lists.len() {
+        let is_known = lists.is_valid(row) && from.is_valid(row) && to.is_valid(row) && steps.is_valid(row);
+        is_valid.push(is_known);
+        let before = indices.len();
+        if is_known {
+            let start = lists.value_offsets()[row] as u32;
+            let places = places_of_step(lists.value_length(row), from.value(row), to.value(row), steps.value(row))?;
+            indices.extend(places.into_iter().map(|place| start + place));
+        }
+        lengths.push(indices.len() - before);
+    }
+    let values = match indices.is_empty() {
+        true => new_empty_array(field.data_type()),
+        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+    };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, Some(is_valid.into()))))
+}
+
+/// Returns the places, from 0, of a list's items between two of its bounds, as DuckDB has them: they are counted from 1, or from
+/// the end where they are negative. What is before the first of them, or behind the last, is cut off.
+fn places_of_step(length: i32, from: i64, to: i64, step: i64) -> Result<Vec<u32>> {
+    let length = i64::from(length);
+    let place = |bound: i64| if bound < 0 { bound.saturating_add(length + 1) } else { bound };
+    let (mut at, end) = match step {
+        0 => return Err(invalid("the step of a slice is not 0; write list[1:9:2]".into())),
+        1.. => (place(from).max(1), place(to).min(length)),
+        // It begins in the list or behind it, and ends in the list or before it.
+        _ if place(from) < 1 || place(to) > length => return Ok(Vec::new()),
+        _ => (place(from).min(length), place(to).max(1)),
+    };
+    let is_within = |at: i64| if step > 0 { at <= end } else { at >= end };
+    let mut places = Vec::new();
+    while is_within(at) {
+        places.extend(u32::try_from(at - 1).ok());
+        let Some(next) = at.checked_add(step) else { break };
+        at = next;
+    }
+    Ok(places)
+}
+
+/// Returns lists without so many of their last items. Errors: a number of items that a list does not have.
+fn trimmed(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let (lists, counts) = (arrays[0].as_list::<i32>(), arrays[1].as_primitive::<Int64Type>());
+    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
+    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
+    for row in 0..lists.len() {
+        let is_known = lists.is_valid(row) && counts.is_valid(row);
+        let start = lists.value_offsets()[row] as u32;
+        let mut kept = 0;
+        if is_known {
+            let length = lists.value_length(row);
+            let left = i64::from(length).checked_sub(counts.value(row)).and_then(|left| u32::try_from(left).ok());
+            kept = left.filter(|left| *left <= length as u32).ok_or_else(|| {
+                invalid(format!(
+                    "trim_array takes 0 to {length} items off this list, not {}; write list_slice(list, 1, n) for the first n",
+                    counts.value(row)
+                ))
+            })?;
+        }
+        indices.extend(start..start + kept);
+        lengths.push(kept as usize);
+        is_valid.push(is_known);
+    }
+    let values = match indices.is_empty() {
+        true => new_empty_array(field.data_type()),
+        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+    };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, Some(is_valid.into()))))
+}
+
 /// Returns the positions of the items in their order.
 fn grades(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
     let lists = arrays[0].as_list::<i32>();
@@ -145,4 +241,30 @@ fn grades(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
     let item = Arc::new(Field::new_list_field(DataType::Int64, true));
     let values: ArrayRef = Arc::new(Int64Array::from(positions));
     Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, lists.nulls().cloned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_within_the_list() {
+        for (from, to, step, expected) in [
+            (1, 5, 2, vec![0, 2, 4]),
+            (-9, -1, 3, vec![0, 3]),
+            (0, 7, 1, vec![0, 1, 2, 3, 4]),
+            (7, 9, 1, vec![]),
+            (7, 1, -2, vec![4, 2, 0]),
+            (4, 0, -1, vec![3, 2, 1, 0]),
+            (-1, -9, -1, vec![4, 3, 2, 1, 0]),
+            (3, 5, -1, vec![]),
+            (5, 7, -1, vec![]),
+            (0, 1, -1, vec![]),
+            (7, 5, i64::MIN, vec![4]),
+        ] {
+            assert_eq!(places_of_step(5, from, to, step).unwrap(), expected, "{from}:{to}:{step}");
+        }
+        assert!(places_of_step(5, 1, 5, 0).is_err());
+        assert_eq!(places_of_step(0, 1, -1, -1).unwrap(), Vec::<u32>::new());
+    }
 }

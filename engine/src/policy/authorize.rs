@@ -17,7 +17,7 @@ use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql
 
 use super::functions::ALLOWED;
 use super::{AuthorizedPlan, Mode, require_server_admin, require_session_write, require_write};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, KEPT_BY_QUERENT, Result};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::write_statement::WriteStatement;
 use crate::tables::system::is_system_database;
@@ -84,7 +84,7 @@ impl StatementRights<'_> {
         if is_system_database(database) {
             return Err(EngineError::NotAllowed {
                 what: change.label().to_owned(),
-                why: format!(" in `{database}`, which Querent keeps itself"),
+                why: format!(" in `{database}`, {KEPT_BY_QUERENT}"),
             });
         }
         if self.who.may_see(database) {

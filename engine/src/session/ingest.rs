@@ -23,7 +23,7 @@ use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, KEPT_BY_QUERENT, Result};
 use crate::functions::{
     assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
 };
@@ -97,7 +97,7 @@ impl Session {
     /// whose tables Querent itself serves.
     pub async fn in_ingest_database(self, database: Option<&str>) -> Result<Self> {
         if let Some(own) = database.filter(|name| is_system_database(name)) {
-            let why = format!(" into `{own}`, which Querent keeps itself");
+            let why = format!(" into `{own}`, {KEPT_BY_QUERENT}");
             return Err(EngineError::NotAllowed { what: "an ingest".to_owned(), why });
         }
         self.in_database(database).await

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::number_types::meeting_types::is_finer_time_of_day;
 use crate::error::EngineError;
-use crate::functions::{MAP, bytes_type, list_literal, own_scalar_functions};
+use crate::functions::{MAP, STEPPED_SLICE, bytes_type, list_literal, own_scalar_functions};
 use crate::identifiers::same_name;
 
 /// Plans such subscripts and sums.
@@ -53,12 +53,20 @@ impl ExprPlanner for FieldAccess {
                 Ok(PlannerResult::Planned(own_call("text_element", vec![value, *key])?))
             }
             GetFieldAccess::ListRange { start, stop, stride } if is_text => {
-                let is_one = matches!(&*stride, Expr::Literal(step, _) if *step == ScalarValue::from(1_i64));
-                if !is_one {
+                if !is_one(&stride) {
                     let message = "a part of a text has no step; write it without".to_owned();
                     return Err(EngineError::Plan { message }.into());
                 }
                 Ok(PlannerResult::Planned(own_call("text_slice", vec![value, *start, *stop])?))
+            }
+            GetFieldAccess::ListRange { start, stop, stride }
+                if !is_one(&stride)
+                    && matches!(
+                        value_type,
+                        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _)
+                    ) =>
+            {
+                Ok(PlannerResult::Planned(own_call(STEPPED_SLICE, vec![value, *start, *stop, *stride])?))
             }
             GetFieldAccess::NamedStructField { name } if is_other_key(&value_type, &name.data_type()) => {
                 Ok(PlannerResult::Planned(value_of_key(value, Expr::Literal(name, None))))
@@ -255,6 +263,11 @@ fn joined_before(expr: &Expr) -> Option<(Expr, Vec<Expr>)> {
         }
         _ => None,
     }
+}
+
+/// Whether a part is taken item by item, as it is where no step is written.
+fn is_one(stride: &Expr) -> bool {
+    matches!(stride, Expr::Literal(step, _) if *step == ScalarValue::from(1_i64))
 }
 
 /// Returns a call of one of the engine's own functions.

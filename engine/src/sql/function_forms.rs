@@ -289,6 +289,7 @@ fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Resul
         }
         // Also of texts, as the subscript is.
         ("array_slice" | "list_slice", Some(parts @ [_, _, _])) => Some(filled(parse("($1)[$2:$3]")?, parts)),
+        ("array_slice" | "list_slice", Some(parts @ [_, _, _, _])) => Some(filled(parse("($1)[$2:$3:$4]")?, parts)),
         ("make_date", Some([days])) => Some(call("date_from_days", vec![days.clone()])),
         // A null by itself has no type that they take.
         ("sum" | "avg" | "mean" | "median", Some([value])) if is_null(value) => {

@@ -25,11 +25,12 @@ const OF_FIRST: [&str; 8] = ["nullif", "min", "max", "first_value", "last_value"
 const OF_OTHER_ROWS: [&str; 2] = ["lag", "lead"];
 
 /// The functions that give items of their first argument, a list, as a list.
-const OF_ITEMS: [&str; 8] = [
+const OF_ITEMS: [&str; 9] = [
     "array_sort",
     "array_distinct",
     "array_reverse",
     "array_slice",
+    "stepped_slice",
     "array_compact",
     "array_remove",
     "array_remove_all",

@@ -41,6 +41,8 @@ pub(super) const SORTED_BY: &str = "__sorted_by";
 pub(super) const SYMMETRIC: &str = "__symmetric";
 /// `->` that takes a part of JSON; the parser would read it as a lambda's.
 pub(super) const JSON_ARROW: &str = "->";
+/// `<->`, of which the parser makes a comparison with what begins with an arrow.
+pub(super) const DISTANCE: &str = "<->";
 /// `GLOB`, `IN [list]` and what negates them, as names of columns have them.
 pub(super) const GLOB: &str = "GLOB";
 pub(super) const NOT_GLOB: &str = "NOT GLOB";
@@ -49,5 +51,5 @@ pub(super) const NOT_IN_LIST: &str = "NOT IN";
 
 /// Returns whether an operator is one of these.
 pub(super) fn is_operator(name: &str) -> bool {
-    [JSON_ARROW, GLOB, NOT_GLOB, IN_LIST, NOT_IN_LIST].contains(&name)
+    [JSON_ARROW, DISTANCE, GLOB, NOT_GLOB, IN_LIST, NOT_IN_LIST].contains(&name)
 }

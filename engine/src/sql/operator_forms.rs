@@ -58,6 +58,7 @@ pub(super) fn operators(expr: &mut Expr) -> Result<()> {
                 // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
                 BinaryOperator::BitwiseXor | BinaryOperator::PGExp => "power",
                 BinaryOperator::Custom(name) if name == marks::JSON_ARROW => "json_extract",
+                BinaryOperator::Custom(name) if name == marks::DISTANCE => "l2_distance",
                 BinaryOperator::Arrow => "json_extract",
                 BinaryOperator::LongArrow => "json_extract_string",
                 BinaryOperator::HashArrow => "json_extract_path",

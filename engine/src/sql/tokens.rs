@@ -263,7 +263,7 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
         }
     }
     inner = pivot_columns(inner, function);
-    inner = powers(from_first(materialized(types(trimmed(inner, function))), function));
+    inner = distances(powers(from_first(materialized(types(trimmed(inner, function))), function)));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
     let items = statement_forms(operators(inner), function == Some("from"))?;
     let items = joins(items)?;
@@ -292,6 +292,19 @@ fn powers(items: Vec<Item>) -> Vec<Item> {
         let is_second = item.is_token(&Token::Mul) && kept.last().is_some_and(|last| last.is_token(&Token::Mul));
         match (is_second, kept.last_mut()) {
             (true, Some(last)) => *last = token(Token::Caret, item.span()),
+            _ => kept.push(item),
+        }
+    }
+    kept
+}
+
+/// `a <-> b` comes as `a < -> b`.
+fn distances(items: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items {
+        let is_second = item.is_token(&Token::Arrow) && kept.last().is_some_and(|last| last.is_token(&Token::Lt));
+        match (is_second, kept.last_mut()) {
+            (true, Some(last)) => *last = token(Token::CustomBinaryOperator(marks::DISTANCE.to_owned()), item.span()),
             _ => kept.push(item),
         }
     }
@@ -513,6 +526,7 @@ mod tests {
             ("SELECT [x FOR x IN l]", "SELECT list_transform(l, x -> x)"),
             ("SELECT [x + 1 FOR x IN l IF x > 1]", "SELECT list_transform(list_filter(l, x -> x > 1), x -> x + 1)"),
             ("SELECT 2 ** 3, count(*) FROM t", "SELECT 2 ^ 3, count(*) FROM t"),
+            ("SELECT a<->b FROM t WHERE a < -1", "SELECT a <-> b FROM t WHERE a < -1"),
             ("SUMMARIZE t", "SELECT * FROM summarize((SELECT * FROM t))"),
             ("TABLE t", "SELECT * FROM t"),
             ("SELECT * FROM (FROM t SELECT a WHERE b)", "SELECT * FROM (SELECT a FROM t WHERE b)"),

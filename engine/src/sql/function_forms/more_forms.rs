@@ -86,10 +86,17 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
         }
         ("to_date" | "to_timestamp", Some([value, pattern])) => parsed_time(name, value, pattern)?,
         ("to_number", Some([value, format])) => {
-            check_number_format(format)?;
-            let meaning = "CAST(concat(CASE WHEN regexp_like($1, '[-<]') THEN '-' ELSE '' END, \
-                           regexp_replace($1, '[^0-9.]', '', 'g')) AS DOUBLE)";
-            Some(filled(parse(meaning)?, std::slice::from_ref(value)))
+            let (whole, fraction) = places_of_format(format)?;
+            // Up to the point, or so many digits behind it.
+            let end = if fraction == 0 { "- 1".to_owned() } else { format!("+ {fraction}") };
+            let digits = "regexp_replace($1, '[^0-9.]', '', 'g')";
+            let meaning = format!(
+                "CASE WHEN $1 IS NOT NULL THEN CAST(concat(CASE WHEN regexp_like($1, '[-<]') THEN '-' ELSE '' END, \
+                 CASE WHEN regexp_like({digits}, '^0*[0-9]{{0,{whole}}}([.]|$)') \
+                 THEN left({digits}, strpos(concat({digits}, '.'), '.') {end}) \
+                 ELSE concat($1, ' has more digits than the format') END) AS DOUBLE) END"
+            );
+            Some(filled(parse(&meaning)?, std::slice::from_ref(value)))
         }
         // PostgreSQL's ends with `=` where it has to; DataFusion's only by another name.
         ("encode", Some([value, format])) if text_of(format).is_some_and(|own| own.eq_ignore_ascii_case("base64")) => {
@@ -268,24 +275,20 @@ fn row_values(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Errors: a format of which a part is more than where digits, the point and the sign are.
-fn check_number_format(format: &Expr) -> Result<()> {
-    let is_plain = text_of(format).is_some_and(|format| {
+/// Returns how many digits a format has places for before the point and behind it. Errors: a format of which a part is more than
+/// where digits, the point and the sign are.
+fn places_of_format(format: &Expr) -> Result<(usize, usize)> {
+    let places = text_of(format).and_then(|format| {
         let format = format.to_uppercase();
         let format = format.strip_prefix("FM").unwrap_or(&format);
-        format
-            .replace("MI", "")
-            .replace("PL", "")
-            .replace("SG", "")
-            .replace("PR", "")
-            .chars()
-            .all(|character| matches!(character, '0' | '9' | '.' | 'D' | ',' | 'G' | 'S' | 'L' | '$' | ' ' | '-'))
+        let format = format.replace("MI", "").replace("PL", "").replace("SG", "").replace("PR", "");
+        let is_known = |part: char| matches!(part, '0' | '9' | '.' | 'D' | ',' | 'G' | 'S' | 'L' | '$' | ' ' | '-');
+        let digits = |part: &str| part.chars().filter(|part| matches!(part, '0' | '9')).count();
+        let (whole, fraction) = format.split_once(['.', 'D']).unwrap_or((format.as_str(), ""));
+        format.chars().all(is_known).then(|| (digits(whole), digits(fraction)))
     });
-    match is_plain {
-        true => Ok(()),
-        false => Err(EngineError::Unsupported {
-            what: "to_number of this format".into(),
-            hint: "write the format with 9, 0, D, G, S and MI, or CAST(text AS DOUBLE)".into(),
-        }),
-    }
+    places.ok_or_else(|| EngineError::Unsupported {
+        what: "to_number of this format".into(),
+        hint: "write the format with 9, 0, D, G, S and MI, or CAST(text AS DOUBLE)".into(),
+    })
 }

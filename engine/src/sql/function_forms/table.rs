@@ -262,7 +262,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("map_contains_entry", 3, "coalesce(array_element(map_extract($1, $2), 1) = $3, false)"),
     ("map_extract_value", 2, "array_element(map_extract($1, $2), 1)"),
     ("array_dims", 1, "'[' || array_to_string(array_transform(array_dims($1), __d -> concat('1:', __d)), '][') || ']'"),
-    ("trim_array", 2, "array_slice($1, 1, CAST(array_length($1) AS BIGINT) - $2)"),
     // All that are equal, as in PostgreSQL.
     ("array_remove", 2, "array_remove_all($1, $2)"),
     ("array_replace", 3, "array_replace_all($1, $2, $3)"),
@@ -329,32 +328,6 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
         "sum(CAST($1 AS DOUBLE) * $2) / sum(CAST(CASE WHEN $1 IS NOT NULL THEN $2 ELSE 0 END AS DOUBLE))",
     ),
     ("wavg", 2, "sum(CAST($1 AS DOUBLE) * $2) / sum(CAST(CASE WHEN $1 IS NOT NULL THEN $2 ELSE 0 END AS DOUBLE))"),
-    (
-        "skewness",
-        1,
-        "CASE WHEN count($1) > 2 AND var_pop($1) <> 0 THEN sqrt(CAST(count($1) AS DOUBLE) * (CAST(count($1) AS DOUBLE) - \
-         1)) / (CAST(count($1) AS DOUBLE) - 2) * (avg(power(CAST($1 AS DOUBLE), 3)) - 3.0e0 * avg(power(CAST($1 \
-         AS DOUBLE), 2)) * avg(CAST($1 AS DOUBLE)) + 2.0e0 * power(avg(CAST($1 AS DOUBLE)), 3)) / \
-         power(var_pop($1), 1.5e0) WHEN count($1) > 2 THEN CAST('NaN' AS DOUBLE) END",
-    ),
-    (
-        "kurtosis",
-        1,
-        "CASE WHEN var_pop($1) <> 0 AND count($1) > 3 THEN (CAST(count($1) AS DOUBLE) - 1) / \
-         ((CAST(count($1) AS DOUBLE) - 2) * (CAST(count($1) AS DOUBLE) - 3)) * ((CAST(count($1) AS \
-         DOUBLE) + 1) * (avg(power(CAST($1 AS DOUBLE), 4)) - 4.0e0 * avg(power(CAST($1 AS DOUBLE), 3)) * \
-         avg(CAST($1 AS DOUBLE)) + 6.0e0 * avg(power(CAST($1 AS DOUBLE), 2)) * power(avg(CAST($1 AS \
-         DOUBLE)), 2) - 3.0e0 * power(avg(CAST($1 AS DOUBLE)), 4)) / power(var_pop($1), 2) - 3.0e0 * \
-         (CAST(count($1) AS DOUBLE) - 1)) END",
-    ),
-    (
-        "kurtosis_pop",
-        1,
-        "CASE WHEN var_pop($1) <> 0 AND count($1) > 1 THEN (avg(power(CAST($1 AS DOUBLE), 4)) - 4.0e0 * \
-         avg(power(CAST($1 AS DOUBLE), 3)) * avg(CAST($1 AS DOUBLE)) + 6.0e0 * avg(power(CAST($1 AS \
-         DOUBLE), 2)) * power(avg(CAST($1 AS DOUBLE)), 2) - 3.0e0 * power(avg(CAST($1 AS DOUBLE)), 4)) / \
-         power(var_pop($1), 2) - 3.0e0 END",
-    ),
     ("json_group_array", 1, JSON_LIST),
     ("json_agg", 1, JSON_LIST),
     ("json_group_object", 2, JSON_OBJECT),

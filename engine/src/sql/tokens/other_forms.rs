@@ -145,6 +145,11 @@ const REFUSALS: &[RefusedForm] = &[
         instead: "leave it out: keys are recorded and not enforced, and rows are compared by a query",
     },
     RefusedForm { begins: &["*", "columns", "("], what: "*COLUMNS in a call", instead: "list the columns" },
+    RefusedForm {
+        begins: &["group", "by", "distinct"],
+        what: "GROUP BY DISTINCT",
+        instead: "write each set once: GROUP BY GROUPING SETS ((a, b), (a), ())",
+    },
 ];
 
 const SEQUENCE: &str =
