@@ -264,6 +264,9 @@ impl EngineError {
                     table.replace('\'', "''")
                 ));
             }
+            EngineError::Catalog(CatalogError::TableNotFound { database, .. }) if database.is_empty() => {
+                "make it by CREATE TEMPORARY TABLE, or by an ingest that may; SHOW TABLES lists those that there are"
+            }
             EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
                 return Some(format!("list the tables there are with SHOW TABLES FROM {database}"));
             }

@@ -18,7 +18,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::scalar::ScalarValue;
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use querent_catalog::{CatalogError, ColumnInfo, IfExists, TableName};
+use querent_catalog::{ColumnInfo, IfExists, TableName};
 use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
@@ -37,7 +37,7 @@ use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
 use crate::tables::external::{held_type_of, is_json_text, is_uuid};
 use crate::tables::system::is_system_database;
-use crate::temporary::no_session;
+use crate::temporary::{no_session, no_such_table};
 
 /// The name of the rows that arrive, in a plan.
 const ARRIVING: &str = "rows";
@@ -215,14 +215,7 @@ impl Session {
         let existing = tables.provider(&name);
         let input = arriving(rows)?;
         let if_exists = match (mode, existing) {
-            (IngestMode::Append | IngestMode::Overwrite, None) => {
-                return Err(CatalogError::TableNotFound {
-                    database: self.database.to_string(),
-                    table: name,
-                    nearest: None,
-                }
-                .into());
-            }
+            (IngestMode::Append | IngestMode::Overwrite, None) => return Err(no_such_table(&name)),
             (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
                 let schema = target.schema();
                 let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
