@@ -14,6 +14,7 @@ use std::time::Duration;
 use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
+pub(crate) use mapping::listed_columns;
 pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
 pub(crate) use store::{catalog_error_in, find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};

@@ -23,7 +23,7 @@ use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, listed_columns};
 use crate::functions::{
     assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
 };
@@ -305,8 +305,9 @@ fn in_columns<'a>(
     for field in rows.schema().fields() {
         let (name, folded) = (field.name(), field.name().to_lowercase());
         if !names.contains(&folded) {
-            let near = nearest_name(name, columns.iter().map(|(column, _)| *column));
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let own: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
+            let near = nearest_name(name, own.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+            let hint = near.unwrap_or_else(|| listed_columns(&own));
             return Err(EngineError::ColumnNotFound { column: name.clone(), hint });
         }
         if given.insert(folded, field).is_some() {
