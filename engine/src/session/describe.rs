@@ -42,8 +42,8 @@ pub struct StatementDescription {
     pub is_query: bool,
     /// Whether its answer is rows: of a query, or of what is behind RETURNING.
     pub has_rows: bool,
-    /// With how many rows of values it is executed at once; more are executed one part after the other. One, where it reads what
-    /// it changes, and where it is planned with its values only.
+    /// With how many rows of values it is executed at once; more are executed one part after the other. One, where it reads
+    /// what it changes, and where it is planned with its values only.
     pub rows_at_once: usize,
 }
 

@@ -120,8 +120,8 @@ pub(super) fn is_query(statement: &Statement) -> bool {
     matches!(statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_)))
 }
 
-/// Returns the error of a statement that was refused with several rows of values: `refused`, unless it is one that is planned with
-/// the values alone, as they are in `of_first_row`.
+/// Returns the error of a statement that was refused with several rows of values: `refused`, unless it is planned with the
+/// values alone, as they are in `of_first_row`.
 async fn refused_rows(
     planner: &StatementPlanner<'_>,
     refused: EngineError,
@@ -132,8 +132,8 @@ async fn refused_rows(
     if is_planned_open || plan_bound(planner, of_first_row, ParameterValues::None).await.is_err() {
         return refused;
     }
-    let message = "the statement is planned with the values of its parameters, such as the end of a series, and takes one row \
-                   of them: bind the rows one after the other";
+    let message = "the statement is planned with the values of its parameters, such as the end of a series, and takes \
+                   one row of them: bind the rows one after the other";
     EngineError::Plan { message: message.to_owned() }
 }
 

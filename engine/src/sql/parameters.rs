@@ -129,9 +129,9 @@ impl ParameterValues {
         matches!(self, ParameterValues::Rows(rows) if rows.num_rows() > 1)
     }
 
-    /// Returns the statement with its values, those of the first row, as literals, where each is one that SQL writes as a text,
-    /// a number, a truth value, a date, a timestamp or NULL: some functions cannot be planned before the values of their
-    /// arguments are known.
+    /// Returns the statement with its values, those of the first row, as literals, where each is one that SQL writes as a
+    /// text, a number, a truth value, a date, a timestamp or NULL: some functions cannot be planned before the values of
+    /// their arguments are known.
     pub(crate) fn as_literals(&self, parsed: &ParsedStatement) -> Option<ParsedStatement> {
         let values = match self {
             ParameterValues::Row(values) => values.clone(),

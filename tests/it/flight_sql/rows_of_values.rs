@@ -1,4 +1,4 @@
-//! Statements that are executed for several rows of values: the order of what queries find, and what is planned for each row.
+//! Statements that are executed for several rows of values: the order of what queries find, and what is planned for each.
 
 use std::sync::Arc;
 
