@@ -11,9 +11,9 @@ use crate::connection::{DatabaseError, DatabaseFault};
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The table does not exist or may not be seen.
-    #[error("unknown table `{table}` in database `{database}`{}", instead_of(.table, .nearest))]
+    #[error("unknown table `{table}` {}{}", searched(.database), instead_of(.table, .nearest))]
     TableNotFound {
-        /// The database that was searched.
+        /// The database that was searched; empty for the tables of a session, which are in none.
         database: String,
         /// The name asked for.
         table: String,
@@ -329,6 +329,14 @@ pub fn is_full(error: &io::Error) -> bool {
 impl From<rusqlite::Error> for CatalogError {
     fn from(error: rusqlite::Error) -> Self {
         CatalogError::Store(error.into())
+    }
+}
+
+/// Says where a table was looked for.
+fn searched(database: &str) -> String {
+    match database {
+        "" => "among the temporary tables of the session".to_owned(),
+        _ => format!("in database `{database}`"),
     }
 }
 

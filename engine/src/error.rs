@@ -14,6 +14,7 @@ use std::time::Duration;
 use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
+pub(crate) use mapping::listed_columns;
 pub(crate) use other_dialects::OWN_FUNCTION;
 pub use store::StoreError;
 pub(crate) use store::{catalog_error_in, find_cause, full_disk_in, is_lost_file, lost_file_in, store_error_in};
@@ -265,6 +266,9 @@ impl EngineError {
                     "the name of a file stands in single quotes: FROM '{}'",
                     table.replace('\'', "''")
                 ));
+            }
+            EngineError::Catalog(CatalogError::TableNotFound { database, .. }) if database.is_empty() => {
+                "make it by CREATE TEMPORARY TABLE, or by an ingest that may; SHOW TABLES lists those that there are"
             }
             EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
                 return Some(format!("list the tables there are with SHOW TABLES FROM {database}"));

@@ -322,7 +322,8 @@ fn check_column_names(schema: &Schema) -> Result<()> {
     }
 }
 
-fn no_such_table(name: &str) -> EngineError {
+/// Returns the error for a table that a session does not have.
+pub(crate) fn no_such_table(name: &str) -> EngineError {
     CatalogError::TableNotFound { database: String::new(), table: name.to_owned(), nearest: None }.into()
 }
 

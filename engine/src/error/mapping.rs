@@ -309,9 +309,13 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     if field.name.starts_with('#') {
         return "; columns have names here, and ORDER BY 1 is by the first that is selected".into();
     }
-    let listed: Vec<&str> = candidates.iter().take(LISTED_COLUMNS).map(|column| column.name.as_str()).collect();
-    let more = if candidates.len() > LISTED_COLUMNS { ", ..." } else { "" };
-    format!("; the columns are {}{more}", listed.join(", "))
+    listed_columns(&candidates.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())
+}
+
+/// Says which columns there are, for a name that is like none of theirs.
+pub(crate) fn listed_columns(names: &[&str]) -> String {
+    let more = if names.len() > LISTED_COLUMNS { ", ..." } else { "" };
+    format!("; the columns are {}{more}", names.get(..LISTED_COLUMNS).unwrap_or(names).join(", "))
 }
 
 /// Returns the file of this stem that a statement names as if it were a table of a database.

@@ -42,8 +42,8 @@ pub struct StatementDescription {
     pub is_query: bool,
     /// Whether its answer is rows: of a query, or of what is behind RETURNING.
     pub has_rows: bool,
-    /// With how many rows of values it is executed at once; more are executed one part after the other. One, where it reads what
-    /// it changes.
+    /// With how many rows of values it is executed at once; more are executed one part after the other. One, where it reads
+    /// what it changes, and where it is planned with its values only.
     pub rows_at_once: usize,
 }
 
@@ -273,6 +273,8 @@ impl Session {
                 }
             });
             described.parameters = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
+            // Each row of values is planned by itself: only what has the values in its text is planned at all.
+            described.rows_at_once = 1;
             return Some(described);
         }
         None

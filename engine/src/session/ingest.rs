@@ -18,12 +18,12 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::scalar::ScalarValue;
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use querent_catalog::{CatalogError, ColumnInfo, IfExists, TableName};
+use querent_catalog::{ColumnInfo, IfExists, TableName};
 use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
-use crate::error::{EngineError, KEPT_BY_QUERENT, Result};
+use crate::error::{EngineError, KEPT_BY_QUERENT, Result, listed_columns};
 use crate::functions::{
     assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
 };
@@ -37,7 +37,7 @@ use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
 use crate::tables::external::{held_type_of, is_json_text, is_uuid};
 use crate::tables::system::is_system_database;
-use crate::temporary::no_session;
+use crate::temporary::{no_session, no_such_table};
 
 /// The name of the rows that arrive, in a plan.
 const ARRIVING: &str = "rows";
@@ -215,14 +215,7 @@ impl Session {
         let existing = tables.provider(&name);
         let input = arriving(rows)?;
         let if_exists = match (mode, existing) {
-            (IngestMode::Append | IngestMode::Overwrite, None) => {
-                return Err(CatalogError::TableNotFound {
-                    database: self.database.to_string(),
-                    table: name,
-                    nearest: None,
-                }
-                .into());
-            }
+            (IngestMode::Append | IngestMode::Overwrite, None) => return Err(no_such_table(&name)),
             (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
                 let schema = target.schema();
                 let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
@@ -312,8 +305,9 @@ fn in_columns<'a>(
     for field in rows.schema().fields() {
         let (name, folded) = (field.name(), field.name().to_lowercase());
         if !names.contains(&folded) {
-            let near = nearest_name(name, columns.iter().map(|(column, _)| *column));
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let own: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
+            let near = nearest_name(name, own.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+            let hint = near.unwrap_or_else(|| listed_columns(&own));
             return Err(EngineError::ColumnNotFound { column: name.clone(), hint });
         }
         if given.insert(folded, field).is_some() {

@@ -9,7 +9,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 use super::Session;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::limits::{QueryUsage, check_plan_size};
 use crate::runtime::PlanningState;
 use crate::sql::FileSources;
@@ -67,11 +67,15 @@ impl Session {
         }
         let planner = StatementPlanner { notes, ..self.planner(&state, &types, &files) };
         let literals = parameters.as_literals(&parsed);
+        let of_several_rows = parameters.has_several_rows().then(|| parsed.clone());
         let plan = match (plan_bound(&planner, parsed, parameters).await, literals) {
-            (Err(_), Some(known)) => {
+            (Err(refused), Some(known)) => {
                 // Planned for these values and no others.
                 if let Some(notes) = notes {
                     notes.has_read();
+                }
+                if let Some(open) = of_several_rows {
+                    return Err(refused_rows(&planner, refused, open, known).await);
                 }
                 plan_bound(&planner, known, ParameterValues::None).await?
             }
@@ -114,6 +118,23 @@ impl Session {
 /// Returns whether a statement is a query, of which the plan may be kept.
 pub(super) fn is_query(statement: &Statement) -> bool {
     matches!(statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_)))
+}
+
+/// Returns the error of a statement that was refused with several rows of values: `refused`, unless it is planned with the
+/// values alone, as they are in `of_first_row`.
+async fn refused_rows(
+    planner: &StatementPlanner<'_>,
+    refused: EngineError,
+    open: ParsedStatement,
+    of_first_row: ParsedStatement,
+) -> EngineError {
+    let is_planned_open = planner.plan(open).await.is_ok();
+    if is_planned_open || plan_bound(planner, of_first_row, ParameterValues::None).await.is_err() {
+        return refused;
+    }
+    let message = "the statement is planned with the values of its parameters, such as the end of a series, and takes \
+                   one row of them: bind the rows one after the other";
+    EngineError::Plan { message: message.to_owned() }
 }
 
 /// Plans a statement with the values of its parameters, and analyses it.

@@ -124,15 +124,18 @@ impl ParameterValues {
 }
 
 impl ParameterValues {
-    /// Returns the statement with its values as literals, where there is one of each that SQL writes as a text, a number, a
-    /// truth value, a date, a timestamp or NULL: some functions cannot be planned before the values of their arguments are known.
+    /// Whether the statement runs for more than one row of values.
+    pub(crate) fn has_several_rows(&self) -> bool {
+        matches!(self, ParameterValues::Rows(rows) if rows.num_rows() > 1)
+    }
+
+    /// Returns the statement with its values, those of the first row, as literals, where each is one that SQL writes as a
+    /// text, a number, a truth value, a date, a timestamp or NULL: some functions cannot be planned before the values of
+    /// their arguments are known.
     pub(crate) fn as_literals(&self, parsed: &ParsedStatement) -> Option<ParsedStatement> {
         let values = match self {
             ParameterValues::Row(values) => values.clone(),
-            ParameterValues::Rows(rows) if rows.num_rows() == 1 => {
-                let values = rows.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
-                values.collect::<DataFusionResult<Vec<_>>>().ok()?
-            }
+            ParameterValues::Rows(rows) if rows.num_rows() > 0 => values_of_row(rows, 0).ok()?,
             ParameterValues::None | ParameterValues::Rows(_) => return None,
         };
         if values.is_empty() || values.len() != parsed.parameters {
@@ -531,6 +534,9 @@ pub(crate) fn rows_at_once(plan: &LogicalPlan) -> Result<usize> {
 }
 
 fn computes_one_row(plan: &LogicalPlan) -> Result<bool> {
+    if has_parameters_in_subqueries(plan)? {
+        return Ok(false);
+    }
     match plan {
         LogicalPlan::Projection(projection) => match projection.input.as_ref() {
             LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row, .. }) => Ok(*produce_one_row),
@@ -546,6 +552,16 @@ fn computes_one_row(plan: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Values(values) => Ok(values.values.len() == 1),
         _ => Ok(false),
     }
+}
+
+/// Whether a query within an expression of a node has parameters: it is planned for each row of values.
+fn has_parameters_in_subqueries(node: &LogicalPlan) -> DataFusionResult<bool> {
+    let mut has_parameters = false;
+    node.apply_subqueries(|query| {
+        has_parameters |= !placeholders(query)?.is_empty();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(has_parameters)
 }
 
 /// Returns the expressions of one row, computed for each row of parameters.

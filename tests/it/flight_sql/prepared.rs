@@ -449,6 +449,8 @@ async fn a_statement_says_how_many_rows_of_values_it_takes_at_once() {
     let session = server.engine().session(Principal::local_admin(), Limits::default());
     for (sql, rows) in [
         ("insert into t values (?, ? + 1)", usize::MAX),
+        ("insert into t values (?, (select count(*) from generate_series(1, 3) as g(value) where value < ?))", 1_000),
+        ("insert into t select value, 0 from generate_series(1, ?) as g(value)", 1),
         ("delete from t where a = ?", 1_000),
         ("update t set b = ? where a = ?", 1_000),
         ("update t set a = a + 1 where a = ?", 1),

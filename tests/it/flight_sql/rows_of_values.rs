@@ -1,15 +1,15 @@
-//! Queries that are executed for several rows of values: the order of what they find.
+//! Statements that are executed for several rows of values: the order of what queries find, and what is planned for each.
 
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
-use arrow_flight::sql::{CommandPreparedStatementQuery, DoPutPreparedStatementResult};
+use arrow_flight::sql::{CommandPreparedStatementQuery, CommandPreparedStatementUpdate, DoPutPreparedStatementResult};
 use prost::Message;
 use querent_tests::{TestServer, TestSettings};
 
 use super::prepared::row;
-use super::{Raw, decode, schema_of, ticket_of};
+use super::{Raw, decode, refused, schema_of, ticket_of};
 
 /// As if the query had been executed for one row of values after the other.
 #[tokio::test]
@@ -41,4 +41,33 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
             assert_eq!(names, ["a", "s", "a", "s"], "as for one row of values");
         }
     }
+}
+
+/// The end of a series is a part of the plan, as is the value in a query that gives one of a row's.
+#[tokio::test]
+async fn what_is_planned_with_its_values_is_executed_for_each_row() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b bigint)").await.unwrap();
+    let series = raw.prepare("insert into t select value, 0 from generate_series(1, ?) as g(value)").await.unwrap();
+    let update = |handle| CommandPreparedStatementUpdate { prepared_statement_handle: handle };
+    let ends = || row(vec![Arc::new(Int64Array::from(vec![2, 3]))]);
+    assert_eq!(raw.updated(&update(series.handle), &[ends()]).await.unwrap(), 5);
+    assert_eq!(raw.number("select cast(sum(a) as bigint) from t").await, 9);
+
+    let query = raw.prepare("select value from generate_series(1, ?) as g(value)").await.unwrap();
+    let query = CommandPreparedStatementQuery { prepared_statement_handle: query.handle };
+    let answers = raw.put(&query, &[ends()]).await.unwrap();
+    let bound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+    let handle = bound.prepared_statement_handle.expect("a handle with the values");
+    let refusal = raw.info(&CommandPreparedStatementQuery { prepared_statement_handle: handle }).await;
+    assert!(refusal.as_ref().unwrap_err().message().contains("takes one row of them"), "{refusal:?}");
+    assert_eq!(refused(refusal).1, "sql_plan_error");
+
+    let chosen = "insert into t values (?, (select count(*) from generate_series(1, 3) as g(value) where value < ?))";
+    let chosen = raw.prepare(chosen).await.unwrap();
+    let keys: ArrayRef = Arc::new(Int64Array::from(vec![10, 11]));
+    let below: ArrayRef = Arc::new(Int64Array::from(vec![2, 3]));
+    assert_eq!(raw.updated(&update(chosen.handle), &[row(vec![keys, below])]).await.unwrap(), 2);
+    assert_eq!(raw.number("select sum(b)::bigint from t where a >= 10").await, 3);
 }

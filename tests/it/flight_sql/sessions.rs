@@ -244,9 +244,16 @@ async fn temporary_tables_are_the_sessions_own() {
     // A role that only reads may keep rows that it has anyway.
     let mut reader = Raw::connect(&server).await.token("reader-tok");
     assert_eq!(reader.updated(&ingest, std::slice::from_ref(&rows)).await.unwrap(), 1_000);
-    assert_eq!(reader.updated(&ingest, &[rows]).await.unwrap(), 1_000);
+    assert_eq!(reader.updated(&ingest, std::slice::from_ref(&rows)).await.unwrap(), 1_000);
     assert_eq!(reader.number("select count(*) from scratch").await, 2_000);
     assert_eq!(refused(raw.rows("select * from scratch").await).1, "table_not_found");
+    // A table that lasts is none of the session's.
+    let options = TableDefinitionOptions { if_not_exist: TableNotExistOption::Fail as i32, ..options };
+    let append = CommandStatementIngest { table: "t".to_owned(), table_definition_options: Some(options), ..ingest };
+    let refusal = reader.updated(&append, &[rows]).await;
+    let message = refusal.as_ref().unwrap_err().message();
+    assert!(message.starts_with("unknown table `t` among the temporary tables of the session"), "{message}");
+    assert_eq!(refused(refusal).1, "table_not_found");
     drop(reader);
     querent_tests::wait_until_memory_is_free(server.engine()).await;
 

@@ -227,6 +227,9 @@ async fn columns_are_matched_by_name() {
     let unknown = RecordBatch::try_from_iter([("nn", Arc::clone(&s))]).unwrap();
     let (_, code) = refused(raw.updated(&into(APPEND, "t"), std::slice::from_ref(&unknown)).await);
     assert_eq!(code, "column_not_found");
+    let other = RecordBatch::try_from_iter([("elsewhere", Arc::clone(&s))]).unwrap();
+    let refusal = raw.updated(&into(APPEND, "t"), &[other]).await.unwrap_err();
+    assert!(refusal.message().contains("unknown column `elsewhere`; the columns are s, n, d"), "{refusal}");
     let (grpc, _) = refused(raw.updated(&into(CREATE_APPEND, "t"), &[unknown]).await);
     assert_eq!(grpc, Code::AlreadyExists, "ADBC's code for a table that is there with other columns");
     let twice = RecordBatch::try_from_iter([("s", Arc::clone(&s)), ("s", Arc::clone(&s))]).unwrap();
