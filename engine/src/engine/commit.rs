@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use querent_catalog::{CatalogError, NewDataFile};
+use querent_catalog::{CatalogError, NewDataFile, forget_uncommitted};
 
 use super::Engine;
 use crate::error::{EngineError, Result};
@@ -30,6 +30,7 @@ impl Engine {
             if !matches!(outcome, Ok(true)) && !is_in_doubt {
                 place.remove(&paths).await;
             }
+            paths.iter().for_each(|path| forget_uncommitted(path));
             outcome
         });
         match commit.await {
