@@ -41,6 +41,13 @@ impl Engine {
         }
     }
 
+    /// Removes files that are written and will not be committed.
+    pub(crate) async fn remove_uncommitted(&self, files: &[NewDataFile]) {
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        self.state.runtime.files.remove(&paths).await;
+        paths.iter().for_each(|path| forget_uncommitted(path));
+    }
+
     /// Runs a change of the catalog to its end, also when the caller goes away.
     pub(crate) async fn finish<T: Send + 'static>(
         &self,
