@@ -2,6 +2,7 @@
 //! files that no row names, which a write left that never committed.
 
 mod contents;
+mod uncommitted;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom};
@@ -17,6 +18,8 @@ use crate::store::lake_files::{self, LakeFile};
 use crate::store::{DATA_FOLDER, Store, lake_location};
 pub(crate) use contents::check_pages;
 pub use contents::{ChecksumWriter, PageChecksum};
+use uncommitted::uncommitted_files;
+pub use uncommitted::{announce_uncommitted, forget_uncommitted};
 
 /// How old a file that no row names is before it is taken for one that was left: another process, DuckDB, may be about to
 /// commit a younger one.
@@ -59,12 +62,10 @@ pub struct Orphan {
 
 /// Checks a folder. Reads the whole store and the ends of all files.
 pub(crate) async fn check(store: &Store, now: DateTime<Utc>) -> Result<FolderCheck> {
-    let folder = lake_folder(store).await?;
+    let found = settled_files(store, now).await?;
     let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
-            // Listed before the rows are read: what is committed meanwhile is no orphan.
-            let found = data_files(connection, &folder, now)?;
             integrity(connection, &mut check)?;
             let mut named = HashSet::new();
             let mut seen: HashSet<PathBuf> = HashSet::new();
@@ -131,14 +132,13 @@ pub async fn first_damaged_file(paths: Vec<PathBuf>) -> Result<Option<PathBuf>> 
 
 /// Removes files that no row names and that have not changed for `grace` at a time. Returns those that were removed.
 pub(crate) async fn remove_orphans(store: &Store, grace: Duration, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
-    let folder = lake_folder(store).await?;
+    let mut found = settled_files(store, now).await?;
+    found.retain(|file| file.age_seconds >= grace.as_secs());
+    if found.is_empty() {
+        return Ok(found);
+    }
     store
         .read(move |connection| {
-            let mut found = data_files(connection, &folder, now)?;
-            found.retain(|file| file.age_seconds >= grace.as_secs());
-            if found.is_empty() {
-                return Ok(found);
-            }
             let mut named = HashSet::new();
             lake_files::for_each(connection, |file| {
                 named.insert(file.path);
@@ -152,6 +152,7 @@ pub(crate) async fn remove_orphans(store: &Store, grace: Duration, now: DateTime
 
 /// Checks a folder whose files lie in an object store: whether the store has them, and of which length.
 pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<FolderCheck> {
+    let uncommitted = uncommitted_files();
     let mut check = store
         .read(move |connection| {
             let mut check = FolderCheck::default();
@@ -176,8 +177,10 @@ pub(crate) async fn check_listed(store: &Store, listed: Vec<Orphan>) -> Result<F
                 named.insert(file.path);
                 Ok(())
             })?;
-            check.orphans =
-                listed.into_iter().filter(|file| is_lakes(&file.path) && !named.contains(&file.path)).collect();
+            let is_orphan = |file: &Orphan| {
+                is_lakes(&file.path) && !named.contains(&file.path) && !uncommitted.contains(&file.path)
+            };
+            check.orphans = listed.into_iter().filter(is_orphan).collect();
             Ok(check)
         })
         .await?;
@@ -196,6 +199,8 @@ async fn lake_folder(store: &Store) -> Result<PathBuf> {
 
 /// Returns the files that are named as the lake's are, and that no row names.
 pub(crate) async fn unnamed(store: &Store, mut listed: Vec<Orphan>) -> Result<Vec<Orphan>> {
+    let uncommitted = uncommitted_files();
+    listed.retain(|file| !uncommitted.contains(&file.path));
     store
         .read(move |connection| {
             let mut named = HashSet::new();
@@ -276,6 +281,16 @@ fn footer_bytes(path: &Path, size: u64) -> std::io::Result<u64> {
         return wrong("its first or last bytes are others");
     }
     if footer + 12 > size { wrong("its footer is longer than the file") } else { Ok(footer) }
+}
+
+/// Returns the files of the lake's folder with their ages at a time, but for those that this process is writing. The rows that name
+/// files are read in a transaction that begins after this: what is committed meanwhile is among them.
+async fn settled_files(store: &Store, now: DateTime<Utc>) -> Result<Vec<Orphan>> {
+    let folder = lake_folder(store).await?;
+    let mut found = store.read(move |connection| data_files(connection, &folder, now)).await?;
+    let uncommitted = uncommitted_files();
+    found.retain(|file| !uncommitted.contains(&file.path));
+    Ok(found)
 }
 
 /// The Parquet files of a folder and those below, by name the lake's own, with their ages at a time. Links are not followed.

@@ -110,7 +110,10 @@ pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
 pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
 pub use index::{INDEX_SHELF, IndexShelf, SchemaIndexStatus};
-pub use integrity::{ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum, first_damaged_file};
+pub use integrity::{
+    ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum, announce_uncommitted, first_damaged_file,
+    forget_uncommitted,
+};
 pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use leases::{CatalogLeases, LeaseTurn, LeasedWork, WorkLease};

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{CatalogError, Result};
 use crate::model::{TableName, quote_identifier};
-pub use expressions::{ColumnRewriter, read_policies_with};
+pub use expressions::{ColumnRewriter, PolicyName, read_policies_with};
 pub use reach::ReadReach;
 pub use rights::Rights;
 pub(crate) use rights::is_system_database;
@@ -235,6 +235,7 @@ impl PolicyDocument {
     /// names a column which is gone hides the table.
     pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
         let lower = |name: &TableName| TableName::new(name.database.to_lowercase(), name.table.to_lowercase());
+        let names = (known.table.as_str(), table.table.as_str());
         let (known, table) = (lower(known), lower(table));
         let renamed = |column: &str| {
             let found = columns.iter().find(|(old, _)| old.to_lowercase() == column.to_lowercase());
@@ -248,11 +249,11 @@ impl PolicyDocument {
         }
         for policy in self.row_policies.iter_mut().filter(|policy| lower(&policy.table) == known) {
             policy.table = table.clone();
-            policy.condition = expressions::with_renamed(&policy.condition, columns);
+            policy.condition = expressions::with_renamed(&policy.condition, columns, names);
         }
         for mask in self.masks.iter_mut().filter(|mask| lower(&mask.table) == known) {
             mask.table = table.clone();
-            mask.expression = expressions::with_renamed(&mask.expression, columns);
+            mask.expression = expressions::with_renamed(&mask.expression, columns, names);
             mask.column = renamed(&mask.column);
         }
     }

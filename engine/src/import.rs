@@ -236,7 +236,8 @@ async fn create(
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let write_schema = Arc::clone(&draft.write_schema);
     let files = managed::write_files(engine.table_files(), &draft.location, write_schema, stream).await?;
-    let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, false).await?;
+    let rejected =
+        RejectsTable::find_or_remove(engine, who, &request.table, &request.options, &rejects, false, &files).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
     stop_clock()?;
@@ -281,7 +282,8 @@ async fn append(
     let order = catalog.tables().insert_order(&table).await?;
     let stream = sorted_stream(engine, state, stream, &order, &found.info.columns).await?;
     let files = managed::write_files(engine.table_files(), &table.location, write_schema, stream).await?;
-    let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, true).await?;
+    let rejected =
+        RejectsTable::find_or_remove(engine, who, &request.table, &request.options, &rejects, true, &files).await?;
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();

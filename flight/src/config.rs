@@ -319,6 +319,8 @@ pub struct HttpSettings {
     pub cors_allowed_origins: Vec<String>,
     /// Open connections at most; more wait in the listener's queue.
     pub max_connections: usize,
+    /// Of one address, beyond which they are refused; unset: seven eighths of `max_connections`, 0: all of them.
+    pub max_connections_per_address: Option<usize>,
     /// How long a client may take to send its first byte, then its request's headers; also how long a kept connection idles.
     pub header_timeout: DurationSetting,
     /// How long a request's body may take, or of one that is streamed the next bytes.
@@ -476,6 +478,7 @@ impl Default for HttpSettings {
         Self {
             cors_allowed_origins: Vec::new(),
             max_connections: 4_096,
+            max_connections_per_address: None,
             header_timeout: DurationSetting(Duration::from_secs(30)),
             body_timeout: DurationSetting(Duration::from_secs(30)),
             max_query_bytes: ByteSize(16 << 20),

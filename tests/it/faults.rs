@@ -6,12 +6,16 @@ mod half_closed;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use arrow_flight::Empty;
+use arrow_flight::flight_service_client::FlightServiceClient;
 use querent_tests::{
     PATIENCE, ServerProcess, TestServer, TestSettings, collect_sse, wait_for, wait_until, wait_until_memory_is_free,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tonic::Code;
+use tonic::transport::Endpoint;
 
 /// Work that would keep a processor busy for hours.
 const ENDLESS_SQL: &str = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
@@ -265,6 +269,43 @@ async fn connections_beyond_the_bound_wait() {
     let client = reqwest::Client::new();
     assert_eq!(client.get(server.url("/health")).send().await.unwrap().status(), 200);
     assert!(began.elapsed() > Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_has_its_connections_is_refused_more_and_others_are_not() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.http.max_connections = 40;
+        settings.http.max_connections_per_address = Some(4);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        idle.push(TcpStream::connect(server.addr).await.unwrap());
+    }
+    let get = async |from: &str| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
+        let mut stream = socket.connect(server.addr).await.unwrap();
+        let request = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        answer
+    };
+    let refused = get("127.0.0.1").await;
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("retry-after: "), "{refused}");
+    assert!(refused.contains("too_many_requests") && refused.contains("max_connections_per_address"), "{refused}");
+    let served = get("127.0.0.2").await;
+    assert!(served.starts_with("HTTP/1.1 200 "), "{served}");
+    // A client is told for two seconds, which it may miss on a busy machine.
+    wait_until("a call of gRPC is refused", async || {
+        let Ok(channel) = Endpoint::from_shared(server.url("")).unwrap().connect().await else { return false };
+        let told = FlightServiceClient::new(channel).list_actions(Empty {}).await;
+        told.is_err_and(|told| told.code() == Code::ResourceExhausted)
+    })
+    .await;
+    idle.clear();
+    wait_until("its connections are closed", async || get("127.0.0.1").await.starts_with("HTTP/1.1 200 ")).await;
 }
 
 #[tokio::test]

@@ -148,6 +148,37 @@ async fn files_that_no_table_has_are_found_and_removed_after_a_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_of_writes_that_run_are_not_taken_for_those_that_no_table_has() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    rows(&root, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 100) AS s(value)").await.unwrap();
+    let writer = {
+        let session = admin(&engine);
+        tokio::spawn(async move {
+            for number in 1..=20 {
+                rows(&session, "INSERT INTO t SELECT value FROM generate_series(1, 100) AS s(value)").await.unwrap();
+                rows(&session, &format!("DELETE FROM t WHERE v = {number}")).await.unwrap();
+            }
+        })
+    };
+    while !writer.is_finished() {
+        let found = engine.catalog().check(Some(Duration::ZERO)).await.unwrap();
+        assert_eq!((found.orphans.len(), found.removed), (0, 0), "{found:?}");
+    }
+    writer.await.unwrap();
+    let count = rows(&root, "SELECT count(*), count(*) FILTER (WHERE v > 20) FROM t").await.unwrap();
+    // The number that is deleted after the n-th insert comes 20 - n times again.
+    assert_eq!(count, [["1870", "1680"]]);
+    assert_eq!(engine.catalog().check(None).await.unwrap().faults, Vec::<String>::new());
+    // What is left by no write of this process is taken as before.
+    let orphan = parquet_files(&folder.path().join("data"))[0]
+        .with_file_name("ducklake-0190aaaa-0000-7000-8000-000000000000.parquet");
+    std::fs::write(&orphan, "left").unwrap();
+    assert_eq!(engine.catalog().check(Some(Duration::ZERO)).await.unwrap().removed, 1);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_catalog_that_lost_commits_is_not_taken_for_whole() {
     let (folder, engine) = engine().await;
     rows(&admin(&engine), "CREATE TABLE kept AS SELECT 1 AS a").await.unwrap();

@@ -187,6 +187,8 @@ async fn rows_and_values_are_those_of_the_policies() {
         ("CREATE ROW POLICY p ON sales.nothing USING (true) TO PUBLIC", "table_not_found"),
         ("CREATE MASK m ON sales.orders(nothing) USING (1) TO PUBLIC", "column_not_found"),
         ("CREATE MASK m ON sales.orders(id) USING ('words') TO PUBLIC", "sql_plan_error"),
+        ("CREATE ROW POLICY p ON sales.orders USING (row_number() OVER () = 1) TO PUBLIC", "sql_plan_error"),
+        ("CREATE MASK m ON sales.orders(id) USING (unnest([1, 2])) TO PUBLIC", "sql_plan_error"),
         ("DROP MASK m ON sales.orders", "object_not_found"),
     ] {
         assert_eq!(code(&root, statement).await, expected, "{statement}");

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use querent_catalog::{CatalogError, NewDataFile};
+use querent_catalog::{CatalogError, NewDataFile, forget_uncommitted};
 
 use super::Engine;
 use crate::error::{EngineError, Result};
@@ -30,6 +30,7 @@ impl Engine {
             if !matches!(outcome, Ok(true)) && !is_in_doubt {
                 place.remove(&paths).await;
             }
+            paths.iter().for_each(|path| forget_uncommitted(path));
             outcome
         });
         match commit.await {
@@ -38,6 +39,13 @@ impl Engine {
             Ok(Err(error)) => Err(error),
             Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
         }
+    }
+
+    /// Removes files that are written and will not be committed.
+    pub(crate) async fn remove_uncommitted(&self, files: &[NewDataFile]) {
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        self.state.runtime.files.remove(&paths).await;
+        paths.iter().for_each(|path| forget_uncommitted(path));
     }
 
     /// Runs a change of the catalog to its end, also when the caller goes away.

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use querent_catalog::policy::{GrantTarget, PolicyDocument, PolicyEdit, PolicySet};
 use querent_catalog::{ColumnInfo, ResolvedTable, Restriction, RowRestriction, TableName, TableSource};
 use querent_kql::nearest_name;
@@ -113,6 +114,7 @@ impl Session {
         let restriction = Restriction { whole: table.info.clone(), rows, masks: mask.into_iter().collect() };
         let plan = restricted_plan(&state, &self.principal, &table.info, &restriction, provider)?;
         policy::authorize(plan.clone(), &self.principal, policy::Mode::ReadOnly)?;
+        require_each_row(&plan)?;
         // Nobody whom it is for could read the table.
         if let Some((column, mask)) = unfit_mask(&schema, &plan, &restriction) {
             let message = format!("the mask `{mask}` is a value that column `{column}` of `{name}` cannot have");
@@ -128,6 +130,33 @@ impl Session {
             None => Err(tables.not_found(&self.principal, name).await.into()),
         }
     }
+}
+
+/// Returns an error where a condition or a mask is not of each row by itself: it would change how many rows there are, or fail
+/// whenever the table is read.
+fn require_each_row(plan: &LogicalPlan) -> Result<()> {
+    let mut node = plan;
+    loop {
+        let unfit = match node {
+            LogicalPlan::Filter(filter) if has_window(&filter.predicate)? => Some("a window function in a condition"),
+            LogicalPlan::Aggregate(_) => Some("an aggregate function, which makes one row of many"),
+            LogicalPlan::Unnest(_) => Some("unnest, which makes rows"),
+            _ => None,
+        };
+        if let Some(what) = unfit {
+            let message = format!("conditions and masks are computed of each row by itself; this one has {what}");
+            return Err(EngineError::Plan { message });
+        }
+        // What subqueries are made of is theirs.
+        match node.inputs().as_slice() {
+            [input] => node = *input,
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn has_window(predicate: &Expr) -> Result<bool> {
+    Ok(predicate.exists(|part| Ok(matches!(part, Expr::WindowFunction(_))))?)
 }
 
 fn find_column<'t>(table: &'t ResolvedTable, column: &str) -> Result<&'t ColumnInfo> {

@@ -69,7 +69,7 @@ impl RestrictedTable {
         let Some(state) = state.as_any().downcast_ref::<SessionState>() else { return Ok(None) };
         let (mut state, hidden) = (state.clone(), Arc::new(ScanBudget::default()));
         state.config_mut().set_extension(Arc::clone(&hidden));
-        state.create_physical_plan(&self.plan).await?;
+        state.create_physical_plan(&self.plan).await.map_err(without_policies)?;
         budget.count_hidden(&hidden);
         Ok(Some(state))
     }
@@ -157,7 +157,7 @@ impl TableProvider for RestrictedTable {
         if let Some(limit) = limit.filter(|_| filters.is_empty()) {
             plan = plan.limit(0, Some(limit))?;
         }
-        let input = state.create_physical_plan(&plan.build()?).await?;
+        let input = state.create_physical_plan(&plan.build()?).await.map_err(without_policies)?;
         Ok(Arc::new(RestrictedExec::new(input, schema)))
     }
 }
@@ -222,6 +222,23 @@ impl ExecutionPlan for RestrictedExec {
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
+}
+
+/// Returns the error of planning a part without what it says of conditions and masks, which were planned when they were written.
+fn without_policies(error: DataFusionError) -> DataFusionError {
+    let tells = matches!(
+        error.find_root(),
+        DataFusionError::Plan(_) | DataFusionError::NotImplemented(_) | DataFusionError::SchemaError(..)
+    );
+    if !tells {
+        return error;
+    }
+    tracing::warn!(%error, "a policy cannot be applied");
+    EngineError::NotAllowed {
+        what: "reading a table".to_owned(),
+        why: ": one of its policies cannot be applied; an administrator finds it in the server's log".to_owned(),
+    }
+    .into()
 }
 
 /// Returns the error of a condition or a mask without the value that it fails on, which may be one of a hidden row.

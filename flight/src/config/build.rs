@@ -10,7 +10,7 @@ use querent_catalog::outbound::ApiKey;
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{EngineOptions, Limits, SlotLimits};
 
-use super::{EmbedProviderName, QuerySettings, Settings};
+use super::{EmbedProviderName, HttpSettings, QuerySettings, Settings};
 
 impl QuerySettings {
     /// Returns how many queries run beside each other, and how many wait for that; no more run than `capacity` says.
@@ -25,6 +25,17 @@ impl QuerySettings {
             slots = capacity;
         }
         SlotLimits::shared(slots, self.max_concurrent_per_caller, self.max_queued)
+    }
+}
+
+impl HttpSettings {
+    /// Returns how many connections one address may have open.
+    pub(crate) fn connections_of_address(&self) -> usize {
+        match self.max_connections_per_address {
+            Some(0) => self.max_connections,
+            Some(most) => most,
+            None => self.max_connections - self.max_connections / 8,
+        }
     }
 }
 

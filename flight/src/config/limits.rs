@@ -55,7 +55,7 @@ impl Settings {
     /// Returns warnings of limits that cannot be reached because others are lower. `is_said` knows which settings
     /// somebody wrote: defaults give way in silence.
     pub(super) fn unreachable_limits(&self, is_said: impl Fn(&str) -> bool) -> Vec<String> {
-        let Self { query, agent, .. } = self;
+        let Self { query, agent, http, .. } = self;
         let sizes = [
             ("query.memory", Some(query.memory), "query.pool_memory", query.pool_memory),
             ("query.memory", Some(query.memory), "query.process_memory", query.process_memory),
@@ -75,6 +75,12 @@ impl Settings {
                 agent.max_concurrent_runs_per_caller,
                 "agent.max_concurrent_runs",
                 Some(agent.max_concurrent_runs),
+            ),
+            (
+                "http.max_connections_per_address",
+                http.max_connections_per_address,
+                "http.max_connections",
+                Some(http.max_connections),
             ),
         ];
         let counts = counts.into_iter().filter_map(|(key, count, other, most)| {
@@ -147,6 +153,7 @@ mod tests {
             [("query.column_cache", "2GiB"), ("query.pool_memory", "1GiB")],
             [("query.max_concurrent_per_caller", "9"), ("query.max_concurrent", "4")],
             [("agent.max_concurrent_runs_per_caller", "9"), ("agent.max_concurrent_runs", "4")],
+            [("http.max_connections_per_address", "9"), ("http.max_connections", "4")],
             [("agent.slow_run_timeout", "1m"), ("agent.run_timeout", "10m")],
         ];
         for case in cases {

@@ -17,12 +17,12 @@ use tower::ServiceExt;
 
 use super::gathered::gathered;
 use super::half_close::{ClientStream, HalfCloseStream};
-use super::plaintext::{LINGER, OpeningProtocol, opening_protocol, refuse};
+use super::plaintext::{ConnectionRefusal, LINGER, OpeningProtocol, opening_protocol, refuse};
 use super::socket_stream::SocketStream;
 use super::unix::UnixSocketFile;
 use crate::auth::{Authenticator, CLIENT_CERTIFICATE};
 use crate::config::Settings;
-use crate::connection::{ConnectionPlace, ConnectionScope};
+use crate::connection::{AddressPlaces, ConnectionPlace, ConnectionScope};
 use crate::drain::with_drained_body;
 use crate::exchange::Exchange;
 use crate::guard::ClientAddress;
@@ -45,7 +45,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const KEEP_ALIVE_WITHIN: Duration = Duration::from_secs(60);
 /// The pause after a failed accept, without which a process out of file descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the log says that connections cannot be accepted, while it goes on.
+/// How many clients are told at once that they are not served; more are closed without a word.
+const REFUSED_AT_ONCE: usize = 64;
+/// How often the log says that connections cannot be accepted, or are refused, while it goes on.
 const FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Where connections come from.
@@ -88,12 +90,16 @@ pub(super) struct Connections {
     routes: Router,
     /// Of the port; none: its connections are not encrypted.
     tls: Option<Arc<ServerTls>>,
+    addresses: AddressPlaces,
+    refused: Arc<Semaphore>,
     state: ConnectionParts,
 }
 
 impl Connections {
     pub(super) fn new(routes: Router, tls: Option<Arc<ServerTls>>, state: ConnectionParts) -> Self {
-        Self { builder: connection_builder(&state), routes, tls, state }
+        let addresses = AddressPlaces::new(state.settings.http.connections_of_address());
+        let refused = Arc::new(Semaphore::new(REFUSED_AT_ONCE));
+        Self { builder: connection_builder(&state), routes, tls, addresses, refused, state }
     }
 
     /// Accepts connections until the server stops.
@@ -102,7 +108,7 @@ impl Connections {
         let shared = Arc::new(self);
         let draining = shared.state.shutdown.draining();
         tokio::pin!(draining);
-        let mut failures = AcceptFailures::default();
+        let (mut failures, mut refusals) = (AcceptFailures::default(), AcceptFailures::default());
         loop {
             // The permit comes before the connection: beyond the bound, clients wait in the listener's queue.
             let place = tokio::select! {
@@ -123,9 +129,19 @@ impl Connections {
                     continue;
                 }
             };
+            let peer = match &accepted {
+                Accepted::Tcp(_, peer) => Some(*peer),
+                Accepted::Unix(_) => None,
+            };
+            let of_address = peer.and_then(|peer| shared.addresses.take(peer.ip()));
+            if let (Some(peer), None) = (peer, &of_address) {
+                refusals.log_refused(peer);
+                shared.refuse(accepted);
+                continue;
+            }
             let connections = Arc::clone(&shared);
             shared.state.shutdown.spawn(async move {
-                let place = ConnectionPlace::new(place, metrics::connection_opened());
+                let place = ConnectionPlace::new(place, of_address, metrics::connection_opened());
                 match accepted {
                     Accepted::Tcp(stream, peer) => connections.serve_tcp(stream, peer, place).await,
                     Accepted::Unix(stream) => {
@@ -135,6 +151,19 @@ impl Connections {
                 }
             });
         }
+    }
+
+    /// Tells a client why it is not served, unless many are being told.
+    fn refuse(self: &Arc<Self>, accepted: Accepted) {
+        let (Accepted::Tcp(stream, _), Ok(turn)) = (accepted, Arc::clone(&self.refused).try_acquire_owned()) else {
+            return;
+        };
+        let connections = Arc::clone(self);
+        self.state.shutdown.spawn(async move {
+            let told = connections.tls_or_refused(stream, ConnectionRefusal::TOO_MANY_CONNECTIONS);
+            let _ = tokio::time::timeout(LINGER, told).await;
+            drop(turn);
+        });
     }
 
     async fn serve_tcp(&self, stream: TcpStream, peer: SocketAddr, place: ConnectionPlace) {
@@ -163,10 +192,22 @@ impl Connections {
 
     /// Returns the encrypted stream; `None` if the client speaks something else, which it has been told.
     async fn encrypt(&self, tls: &ServerTls, stream: TcpStream) -> std::io::Result<Option<TlsStream<TcpStream>>> {
-        match opening_protocol(stream).await? {
-            OpeningProtocol::Tls(stream) => tls.acceptor().accept(stream).await.map(Some),
+        match self.tls_or_refused(stream, ConnectionRefusal::WITHOUT_TLS).await? {
+            Some(stream) => tls.acceptor().accept(stream).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the connection of a client that speaks TLS; another one is told `refusal`.
+    async fn tls_or_refused(
+        &self,
+        stream: TcpStream,
+        refusal: ConnectionRefusal,
+    ) -> std::io::Result<Option<TcpStream>> {
+        match opening_protocol(stream, refusal).await? {
+            OpeningProtocol::Tls(stream) => Ok(Some(stream)),
             OpeningProtocol::Http2(stream) => {
-                let refusing = hyper::service::service_fn(refuse);
+                let refusing = hyper::service::service_fn(move |request| refuse(request, refusal));
                 let connection = self.builder.serve_connection(TokioIo::new(stream), refusing);
                 let _ = tokio::time::timeout(LINGER, connection).await;
                 Ok(None)
@@ -249,7 +290,8 @@ fn connection_builder(state: &ConnectionParts) -> auto::Builder<Tracked> {
     builder
 }
 
-/// Failures to accept a connection, which come many times a second where the process is out of file descriptors.
+/// Connections that are not served: they cannot be accepted, which comes many times a second where the process is out of file
+/// descriptors, or are refused.
 #[derive(Default)]
 struct AcceptFailures {
     logged_at: Option<Instant>,
@@ -258,12 +300,29 @@ struct AcceptFailures {
 
 impl AcceptFailures {
     fn log(&mut self, error: &std::io::Error) {
+        if let Some(failures) = self.count() {
+            tracing::warn!(%error, failures, "cannot accept a connection");
+        }
+    }
+
+    fn log_refused(&mut self, peer: SocketAddr) {
+        if let Some(connections) = self.count() {
+            tracing::warn!(
+                %peer,
+                connections,
+                "an address has as many connections as it may have (http.max_connections_per_address): more are refused"
+            );
+        }
+    }
+
+    /// Counts one. Returns how many there are since the last line of the log, if it is time for another.
+    fn count(&mut self) -> Option<u64> {
         self.since += 1;
         if self.logged_at.is_some_and(|at| at.elapsed() < FAILURES_LOGGED_EVERY) {
-            return;
+            return None;
         }
-        tracing::warn!(%error, failures = self.since, "cannot accept a connection");
-        (self.logged_at, self.since) = (Some(Instant::now()), 0);
+        self.logged_at = Some(Instant::now());
+        Some(std::mem::take(&mut self.since))
     }
 }
 

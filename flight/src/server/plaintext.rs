@@ -1,4 +1,5 @@
-//! Clients that do not speak TLS to a port that does: each is told so in its own protocol, and the connection is closed.
+//! Clients that are not served: those that do not speak TLS to a port that does, and those whose address has as many connections
+//! as it may have. Each is told so in its own protocol, as far as that is not TLS, and the connection is closed.
 //!
 //! HTTP/2 is answered call by call: a client of gRPC whose connection is refused sends its call again at once, until its
 //! deadline.
@@ -7,7 +8,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +18,6 @@ use tonic::Status;
 use crate::error::{ApiError, ErrorCode};
 use crate::tls::PORT_SPEAKS_TLS;
 
-const HINT: &str = "use https:// or grpc+tls://";
 /// The first byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 0x16;
 /// As many bytes as tell HTTP/2 from HTTP/1.
@@ -29,6 +29,44 @@ const DISCARDED_BYTES: usize = 64 << 10;
 /// How long a client has to take its answer.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
+/// What a client is told that is not served.
+#[derive(Clone, Copy)]
+pub(super) struct ConnectionRefusal {
+    code: ErrorCode,
+    message: &'static str,
+    hint: &'static str,
+}
+
+impl ConnectionRefusal {
+    /// The port speaks TLS, and the client does not.
+    pub(super) const WITHOUT_TLS: Self =
+        Self { code: ErrorCode::BadRequest, message: PORT_SPEAKS_TLS, hint: "use https:// or grpc+tls://" };
+    /// The client's address has as many connections as it may have.
+    pub(super) const TOO_MANY_CONNECTIONS: Self = Self {
+        code: ErrorCode::TooManyRequests,
+        message: "this address has as many connections to the server as it may have",
+        hint: "close some, or send several requests over one; http.max_connections_per_address is the bound",
+    };
+
+    fn json_text(self) -> String {
+        json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } }).to_string()
+    }
+
+    /// Returns the answer of HTTP/1.
+    fn http_1(self) -> Vec<u8> {
+        let (error, status) = (self.json_text(), self.code.http_status());
+        let (length, reason) = (error.len(), status.canonical_reason().unwrap_or_default());
+        let pause = self.code.retry_after().map(|pause| format!("retry-after: {}\r\n", pause.as_secs()));
+        format!(
+            "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{}\
+             connection: close\r\n\r\n{error}",
+            status.as_u16(),
+            pause.unwrap_or_default()
+        )
+        .into_bytes()
+    }
+}
+
 /// What a connection begins with.
 pub(super) enum OpeningProtocol {
     /// TLS, of which nothing has been read.
@@ -39,8 +77,11 @@ pub(super) enum OpeningProtocol {
     Answered,
 }
 
-/// Returns what a connection begins with.
-pub(super) async fn opening_protocol(mut stream: TcpStream) -> std::io::Result<OpeningProtocol> {
+/// Returns what a connection begins with. Over HTTP/1 its client is told `refusal`.
+pub(super) async fn opening_protocol(
+    mut stream: TcpStream,
+    refusal: ConnectionRefusal,
+) -> std::io::Result<OpeningProtocol> {
     let mut first = [0; PREFACE.len()];
     let read = stream.peek(&mut first).await?;
     let begin = first.get(..read).unwrap_or_default();
@@ -52,36 +93,27 @@ pub(super) async fn opening_protocol(mut stream: TcpStream) -> std::io::Result<O
         Some(_) if begin == PREFACE => return Ok(OpeningProtocol::Http2(stream)),
         Some(_) => {}
     }
-    stream.write_all(&http_1()).await?;
+    stream.write_all(&refusal.http_1()).await?;
     stream.shutdown().await?;
     let _ = tokio::time::timeout(LINGER, discard(&mut stream)).await;
     Ok(OpeningProtocol::Answered)
 }
 
 /// Answers a request over HTTP/2.
-pub(super) async fn refuse(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+pub(super) async fn refuse(
+    request: Request<Incoming>,
+    refusal: ConnectionRefusal,
+) -> Result<Response<Body>, Infallible> {
+    let error = ApiError::new(refusal.code, refusal.message).with_hint(refusal.hint);
     let content_type = request.headers().get(header::CONTENT_TYPE);
     if content_type.is_some_and(|value| value.as_bytes().starts_with(GRPC)) {
-        return Ok(Status::from(ApiError::new(ErrorCode::BadRequest, PORT_SPEAKS_TLS).with_hint(HINT)).into_http());
+        return Ok(Status::from(error).into_http());
     }
-    let mut answer = Response::new(Body::from(error_text()));
-    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    let mut answer = Response::new(Body::from(refusal.json_text()));
+    *answer.status_mut() = error.http_status();
+    *answer.headers_mut() = error.headers();
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(answer)
-}
-
-fn error_text() -> String {
-    json!({ "error": { "code": ErrorCode::BadRequest, "message": PORT_SPEAKS_TLS, "hint": HINT } }).to_string()
-}
-
-fn http_1() -> Vec<u8> {
-    let error = error_text();
-    let length = error.len();
-    format!(
-        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-         connection: close\r\n\r\n{error}"
-    )
-    .into_bytes()
 }
 
 async fn discard(stream: &mut TcpStream) {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{import, types, write};
 use crate::duckdb::duckdb;
+use crate::maintenance::parquet_files;
 use crate::sql::{admin, engine, rows};
 
 /// Files of which types, header and rows are DuckDB's.
@@ -399,8 +400,11 @@ async fn lines_that_cannot_be_read_are_set_aside_in_a_table() {
 
     // Another table of the name is not touched.
     rows(&session, "CREATE OR REPLACE TABLE t_rejects AS SELECT 1 AS own").await.unwrap();
+    let files = || parquet_files(&folder.path().join("data")).len();
+    let before = files();
     assert_eq!(import(&engine, &file, &options).await.unwrap_err().code(), "already_exists");
     assert_eq!(rows(&session, "SELECT own FROM t_rejects").await.unwrap(), [["1"]]);
+    assert_eq!(files(), before, "what was written of it is removed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -101,7 +101,7 @@ async fn policies_follow_what_we_rename() {
         &root,
         &[
             "CREATE TABLE people AS SELECT * FROM (VALUES (1, 'EU', '123'), (2, 'US', '456')) v(id, region, ssn)",
-            "CREATE ROW POLICY eu ON people USING (region = 'EU') TO PUBLIC",
+            "CREATE ROW POLICY eu ON people USING (people.region = 'EU') TO PUBLIC",
             "CREATE MASK hidden ON people(ssn) USING ('***') TO PUBLIC",
             "GRANT SELECT ON people TO PUBLIC",
         ],

@@ -12,7 +12,9 @@ use parquet::arrow::{ArrowWriter, PARQUET_FIELD_ID_META_KEY};
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use querent_catalog::{ChecksumWriter, DataFile, DeletedRows, NewDeleteFile, PageChecksum};
+use querent_catalog::{
+    ChecksumWriter, DataFile, DeletedRows, NewDeleteFile, PageChecksum, announce_uncommitted, forget_uncommitted,
+};
 use uuid::Uuid;
 
 use super::deletes::file_positions;
@@ -44,7 +46,8 @@ impl WrittenDeletes {
 
     /// Keeps the files: they are committed, or may be.
     pub(crate) fn keep(mut self) {
-        self.deleted.clear();
+        let kept = self.deleted.drain(..).filter_map(|deleted| deleted.delete_file);
+        kept.for_each(|file| forget_uncommitted(&file.path));
     }
 }
 
@@ -55,6 +58,7 @@ impl Drop for WrittenDeletes {
             TableFiles::Local(_) => written.for_each(|path| remove(&path)),
             TableFiles::Remote(lake) => {
                 let left: Vec<PathBuf> = written.collect();
+                left.iter().for_each(|file| forget_uncommitted(file));
                 if !left.is_empty() {
                     lake.remove_later(left);
                 }
@@ -106,9 +110,16 @@ async fn write_delete_file(
             let spool = lake.new_spool().await?;
             let mut file = write(spool.path().to_path_buf()).await?;
             let content = tokio::fs::read(&file.path).await.map_err(|source| io_error(&file.path, source))?;
+            forget_uncommitted(&file.path);
             file.path = location.join(file.path.file_name().unwrap_or_default());
-            lake.put_new(&file.path, Bytes::from(content)).await?;
-            Ok(file)
+            announce_uncommitted(&file.path);
+            match lake.put_new(&file.path, Bytes::from(content)).await {
+                Ok(()) => Ok(file),
+                Err(error) => {
+                    forget_uncommitted(&file.path);
+                    Err(error)
+                }
+            }
         }
     }
 }
@@ -116,6 +127,7 @@ async fn write_delete_file(
 /// Writes one delete file into a local folder. Blocks.
 fn write_positions(location: &Path, data_file: &str, positions: &BTreeSet<u64>) -> Result<NewDeleteFile> {
     let path = location.join(format!("ducklake-{}-delete.parquet", Uuid::now_v7()));
+    announce_uncommitted(&path);
     let written = (|| {
         #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread")]
         let file = File::create(&path).map_err(|source| io_error(&path, source))?;

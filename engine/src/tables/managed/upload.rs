@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use datafusion::execution::SendableRecordBatchStream;
-use querent_catalog::{CatalogError, NewDataFile};
+use querent_catalog::{CatalogError, NewDataFile, announce_uncommitted, forget_uncommitted};
 use tokio::sync::mpsc;
 
 use super::write::{WriteTarget, write_stream};
@@ -68,12 +68,14 @@ async fn upload(
         let name = file.path.file_name().unwrap_or_default();
         file.path = location.join(name);
         let target = file.path.clone();
+        announce_uncommitted(&target);
         // Counted before it is there: a request that is cut off may have arrived.
         uploaded.files.push(file);
         if let Err(error) = lake.put_new(&target, Bytes::from(content)).await {
             if !matches!(error, EngineError::Store(StoreError::Unavailable { .. })) {
                 // It was refused. What may be there under its name is somebody else's.
                 uploaded.files.pop();
+                forget_uncommitted(&target);
             }
             return Err(error);
         }
@@ -96,6 +98,7 @@ impl UploadedFiles {
 impl Drop for UploadedFiles {
     fn drop(&mut self) {
         let left: Vec<PathBuf> = self.files.drain(..).map(|file| file.path).collect();
+        left.iter().for_each(|file| forget_uncommitted(file));
         if !left.is_empty() {
             self.lake.remove_later(left);
         }

@@ -19,7 +19,7 @@ use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use querent_catalog::{CatalogError, NewDataFile, holds_uuids};
+use querent_catalog::{CatalogError, NewDataFile, announce_uncommitted, forget_uncommitted, holds_uuids};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -122,7 +122,11 @@ impl WrittenFiles {
         match &target.closed {
             None => self.files.push(file),
             // Whoever takes the files and then does not has an error of their own, which is the one to report.
-            Some(closed) => closed.blocking_send(file).map_err(|_| abandoned())?,
+            Some(closed) => {
+                // It goes on under another name.
+                forget_uncommitted(&file.path);
+                closed.blocking_send(file).map_err(|_| abandoned())?;
+            }
         }
         Ok(())
     }
@@ -278,8 +282,13 @@ impl OpenDataFile {
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
         std::fs::create_dir_all(location).map_err(|source| io_error(location, source))?;
         let path = location.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
+        let parquet = ArrowSchemaConverter::new().convert(&schema).map_err(|error| parquet_error(&path, &error))?;
+        announce_uncommitted(&path);
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
-        let file = File::create(&path).map_err(|source| io_error(&path, source))?;
+        let file = File::create(&path).map_err(|source| {
+            forget_uncommitted(&path);
+            io_error(&path, source)
+        })?;
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("querent ", env!("CARGO_PKG_VERSION")).to_string())
             .set_compression(Compression::SNAPPY)
@@ -287,7 +296,6 @@ impl OpenDataFile {
             // What a reader has to read at least: it leaves out pages by the statistics of each, which the page index has.
             .set_data_page_row_count_limit(PAGE_ROWS);
         let mut bloom_filters = 0;
-        let parquet = ArrowSchemaConverter::new().convert(&schema).map_err(|error| parquet_error(&path, &error))?;
         for (index, (leaf, has_nan)) in leaves.iter().zip(&has_nan).enumerate() {
             let name = || parquet.column(index).path().clone();
             if *has_nan {
@@ -426,6 +434,7 @@ pub(super) fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path) {
         tracing::warn!(path = %path.display(), %error, "data file left behind");
     }
+    forget_uncommitted(path);
 }
 
 /// A new file is durable only when its folder's entry is, and so on up to the folder of all databases.

@@ -33,6 +33,12 @@ pub(super) const KEYS: &[SettingKey] = &[
     ),
     key("http.max_connections", &["QUERENT_HTTP_MAX_CONNECTIONS"], SettingKind::Number, "open connections, at most"),
     key(
+        "http.max_connections_per_address",
+        &["QUERENT_HTTP_MAX_CONNECTIONS_PER_ADDRESS"],
+        SettingKind::Number,
+        "open connections of one address; none: seven eighths of them, 0: all",
+    ),
+    key(
         "http.header_timeout",
         &["QUERENT_HTTP_HEADER_TIMEOUT"],
         SettingKind::Text,
