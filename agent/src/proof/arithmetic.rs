@@ -363,6 +363,7 @@ pub(super) fn expression_across<'r>(
     let wanted = WantedNumber {
         number,
         rows: &[],
+        others: None,
         change: None,
         is_points: false,
         compared: Vec::new(),

@@ -25,6 +25,9 @@ use crate::tables::external::{VALUE_COLUMN, file_table, known_options, single_fi
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
 
+/// The options by which a file is read again, and its columns where no record tells them.
+type ToldReading = (BTreeMap<String, String>, Option<Schema>);
+
 impl Session {
     /// Opens the files that a statement reads by their names, and puts names of ours in their places.
     /// Errors: `not_allowed`, `location_not_allowed`, `no_files`, `bad_data`.
@@ -122,7 +125,7 @@ fn told_by_target(
     request: &FileRequest,
     filled: &[Option<Field>],
     file: &Schema,
-) -> Result<Option<(BTreeMap<String, String>, Option<Schema>)>> {
+) -> Result<Option<ToldReading>> {
     let format = request.format.unwrap_or(FileFormat::Csv);
     let is_json = format == FileFormat::Ndjson;
     let targets = || filled.iter().flatten();
