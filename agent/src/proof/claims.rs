@@ -310,12 +310,15 @@ fn days_between(
 /// Finds a price times a quantity of the row that the clause names, and an amount times a share of it.
 fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let [row] = *result.named_rows(place).as_slice() else { return None };
+    let number = (!number.is_percent).then_some(number)?;
     let called = |column: usize, words: &[&str]| {
         let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
         name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
     };
+    // A rate of 0.95 is a share.
     let is_price = |column: &usize| {
-        called(*column, &PRICES) || unit_at(result, *column).is_some_and(|unit| unit.is_money() && !unit.is_coin())
+        let is_money = || unit_at(result, *column).is_some_and(|unit| unit.is_money() && !unit.is_coin());
+        result.share_scale(*column) != ShareScale::Fraction && (called(*column, &PRICES) || is_money())
     };
     let factor = |column: usize| match result.share_scale(column) {
         ShareScale::Fraction => Some(1.0),
@@ -326,9 +329,6 @@ fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) ->
             (called(column, &QUANTITIES) || is_of_counts(result, column)).then_some(1.0)
         }
     };
-    if number.is_percent {
-        return None;
-    }
     let value = |column: usize| number_of(result.rows.get(row)?.get(column)?);
     let columns = measured_columns(result, "");
     let prices: Vec<usize> = columns.iter().copied().filter(is_price).collect();

@@ -121,11 +121,7 @@ impl Session {
 
 /// Returns the options, and where no record tells columns also those, by which a COPY into columns of these reads a file again;
 /// `None` where they say nothing of it.
-fn told_by_target(
-    request: &FileRequest,
-    filled: &[Option<Field>],
-    file: &Schema,
-) -> Result<Option<ToldReading>> {
+fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema) -> Result<Option<ToldReading>> {
     let format = request.format.unwrap_or(FileFormat::Csv);
     let is_json = format == FileFormat::Ndjson;
     let targets = || filled.iter().flatten();
