@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The longest that a client may take.
-const CLIENT_TIME: Duration = Duration::from_secs(300);
+const CLIENT_TIME: Duration = Duration::from_secs(600);
 /// Where servers listen unless a test says otherwise.
 const FREE_PORT: &str = "127.0.0.1:0";
 
