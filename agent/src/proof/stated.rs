@@ -49,7 +49,7 @@ impl StatedNumber {
         // What proves a bound has another value, and a year is no amount.
         let is_so = number.stands_for(value, scale_of_number(number)) && !is_year(token, value);
         let is_percent = number.is_percent;
-        is_so.then(|| Self { start: token.start, end: token.end, value, is_percent, sql, cells })
+        is_so.then_some(Self { start: token.start, end: token.end, value, is_percent, sql, cells })
     }
 }
 
