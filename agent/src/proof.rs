@@ -38,6 +38,8 @@ mod scales;
 mod spans;
 mod specific;
 mod stated;
+#[cfg(test)]
+mod testing;
 mod time_lengths;
 mod tokens;
 mod unchecked;

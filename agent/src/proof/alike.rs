@@ -49,10 +49,6 @@ pub(super) fn count_of_alike(
             None => false,
         };
         let rows: Vec<usize> = (0..result.rows.len()).filter(is_alike).collect();
-        (!rows.is_empty() && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
-            expression: vec!["1"; rows.len()].join(" + "),
-            value: number.value,
-            cells: rows.iter().map(|row| result.cell(*row, column)).collect(),
-        })
+        (!rows.is_empty() && rows.len() as f64 == number.value).then(|| result.origin_of_count(&rows, column))
     })
 }

@@ -490,20 +490,14 @@ pub(super) fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn what_the_sentence_before_announces_holds_for_a_part_of_those() {
-        let (mut prover, _guard) = Prover::new("How did the backlog grow?");
-        let columns = json!([{ "name": "repo" }, { "name": "opened" }, { "name": "closed" }]);
-        let repos = [("quill", 412, 389), ("anvil", 230, 241), ("harbor", 178, 120), ("driftnet", 51, 17)];
-        let row =
-            |(repo, opened, closed): (&str, u32, u32)| json!({ "repo": repo, "opened": opened, "closed": closed });
-        let rows: Vec<Value> = repos.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let repos = json!([["quill", 412, 389], ["anvil", 230, 241], ["harbor", 178, 120], ["driftnet", 51, 17]]);
+        let is_doubted = |text: &str| !doubted(&["repo", "opened", "closed"], repos.clone(), text).is_empty();
         let before = "In all, 871 issues were opened and 767 closed, a net increase of 104.";
         assert!(!is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 34.")));
         assert!(is_doubted(&format!("{before} harbor contributed 56 of those, and driftnet another 34.")));
@@ -512,15 +506,9 @@ mod tests {
 
     #[test]
     fn a_sign_says_that_a_number_is_a_change() {
-        let (mut prover, _guard) = Prover::new("How did visits change?");
-        let columns = json!([{ "name": "museum" }, { "name": "visitors_2024" }, { "name": "visitors_2025" }]);
-        let museums = [("Maritime", 184_200, 197_100), ("Glass", 96_500, 88_780), ("Salt", 33_600, 30_240)];
-        let row = |(museum, before, now): (&str, u32, u32)| -> Value {
-            json!({ "museum": museum, "visitors_2024": before, "visitors_2025": now })
-        };
-        let rows: Vec<Value> = museums.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let columns = ["museum", "visitors_2024", "visitors_2025"];
+        let museums = json!([["Maritime", 184_200, 197_100], ["Glass", 96_500, 88_780], ["Salt", 33_600, 30_240]]);
+        let is_doubted = |text: &str| !doubted(&columns, museums.clone(), text).is_empty();
         assert!(!is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,720 | -8.0% |\n"));
         assert!(is_doubted("| Museum | Visits | Share |\n|---|---:|---:|\n| Glass | -7,270 | -8.0% |\n"));
     }

@@ -12,7 +12,7 @@ use super::counted_rows::counted_rows_origin;
 use super::foreign_numbers::without_added_part;
 use super::names::{GREATEST, LEAST};
 use super::ranks::measured_columns;
-use super::rates::{is_of_counts, rate_origin};
+use super::rates::{is_called, is_of_counts, rate_origin};
 use super::rows::{ProofRows, TokenPlace};
 use super::specific::most_candidates;
 use super::tokens::{
@@ -243,11 +243,8 @@ fn group_count(
         let rows: Vec<usize> = (0..result.rows.len()).filter(is_in_group).collect();
         // `Emma's only one`.
         let is_only = named.is_some() && number.is_counted && number.value == 1.0;
-        ((rows.len() > 1 || is_only) && rows.len() as f64 == number.value).then(|| ProofOrigin::Expression {
-            expression: vec!["1"; rows.len()].join(" + "),
-            value: number.value,
-            cells: rows.iter().map(|row| result.cell(*row, column)).collect(),
-        })
+        ((rows.len() > 1 || is_only) && rows.len() as f64 == number.value)
+            .then(|| result.origin_of_count(&rows, column))
     })
 }
 
@@ -290,7 +287,7 @@ fn days_between(
     let days: Vec<(CellReference, NaiveDate)> = result
         .cells()
         .filter(|(row, _, _)| named.is_empty() || named.contains(row))
-        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_of(value).or_else(|| month_of(value))?)))
+        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_or_month_of(value)?)))
         .take(MAX_ROWS)
         .collect();
     let first = days.iter().min_by_key(|(_, day)| *day)?;
@@ -311,10 +308,7 @@ fn days_between(
 fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let [row] = *result.named_rows(place).as_slice() else { return None };
     let number = (!number.is_percent).then_some(number)?;
-    let called = |column: usize, words: &[&str]| {
-        let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
-        name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
-    };
+    let called = |column: usize, words: &[&str]| is_called(result, column, words);
     // A rate of 0.95 is a share.
     let is_price = |column: &usize| {
         let is_money = || unit_at(result, *column).is_some_and(|unit| unit.is_money() && !unit.is_coin());
@@ -451,6 +445,11 @@ pub(super) fn month_of(value: &Value) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(&day, "%Y-%m-%d").ok()
 }
 
+/// Returns the day that a cell is, or the first one of its month.
+pub(super) fn day_or_month_of(value: &Value) -> Option<NaiveDate> {
+    day_of(value).or_else(|| month_of(value))
+}
+
 /// Finds what the months of a quarter make together.
 fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let quarter = quarter_in(place.clause).or_else(|| quarter_in(place.sentence))?;
@@ -558,40 +557,28 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
-
-    fn doubted(columns: [&str; 3], rows: &[(&str, f64, f64)], text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("What do the figures look like?");
-        let row = |(name, first, second): &(&str, f64, f64)| -> Value {
-            json!({ columns[0]: name, columns[1]: first, columns[2]: second })
-        };
-        let named = columns.map(|name| json!({ "name": name }));
-        let rows: Vec<Value> = rows.iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
-    }
+    use crate::proof::testing::doubted;
 
     #[test]
     fn the_last_rows_make_a_sum_as_the_first_do() {
-        let buyers = [
-            ("Pakistan", 198_400.0, 2.5),
-            ("Egypt", 61_200.0, 2.6),
-            ("Russia", 21_500.0, 2.7),
-            ("Sudan", 17_900.0, 2.4),
-            ("Poland", 4_600.0, 3.4),
-        ];
-        let of_tea = |text: &str| doubted(["country", "tonnes", "price"], &buyers, text);
+        let buyers = json!([
+            ["Pakistan", 198_400.0, 2.5],
+            ["Egypt", 61_200.0, 2.6],
+            ["Russia", 21_500.0, 2.7],
+            ["Sudan", 17_900.0, 2.4],
+            ["Poland", 4_600.0, 3.4],
+        ]);
+        let of_tea = |text: &str| doubted(&["country", "tonnes", "price"], buyers.clone(), text);
         assert_eq!(of_tea("The bottom three buyers took 44,000 tonnes."), Vec::<String>::new());
         assert_eq!(of_tea("The bottom three buyers took 40,400 tonnes."), ["40,400"]);
     }
 
     #[test]
     fn letters_are_names_of_rows() {
-        let grades = [("A", 18_600_000.0, 0.008), ("B", 11_180_000.0, 0.021), ("C", 4_565_000.0, 0.053)];
-        let of_loans = |text: &str| doubted(["grade", "outstanding_eur", "default_rate"], &grades, text);
+        let grades = json!([["A", 18_600_000.0, 0.008], ["B", 11_180_000.0, 0.021], ["C", 4_565_000.0, 0.053]]);
+        let of_loans = |text: &str| doubted(&["grade", "outstanding_eur", "default_rate"], grades.clone(), text);
         let right = "The expected loss is €148,800 for A, €234,780 for B and €241,945 for C, in total €625,525.";
         assert_eq!(of_loans(right), Vec::<String>::new());
         assert_eq!(of_loans(&right.replace("234,780", "234,870")), ["234,870", "625,525"]);

@@ -32,15 +32,11 @@ fn has_parts(name: &str, word: &str, digits: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn a_number_of_a_columns_name_is_no_claim() {
-        let (mut prover, _guard) = Prover::new("How is triage doing?");
-        let columns = json!([{ "name": "patients" }, { "name": "seen_within_30" }]);
-        let rows = json!([{ "patients": 1284, "seen_within_30": 947 }]);
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": 1, "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let is_doubted = |text: &str| !doubted(&["patients", "seen_within_30"], json!([[1284, 947]]), text).is_empty();
         assert!(!is_doubted("Of 1,284 patients, 947 were seen within 30 minutes."));
         assert!(is_doubted("Of 1,284 patients, 947 were seen within 45 minutes."));
     }

@@ -28,11 +28,7 @@ pub(super) fn counted_rows_origin(
         return None;
     }
     let rows = |(column, rows): (usize, Vec<usize>)| {
-        (rows.len() as f64 == number.value && !rows.is_empty()).then(|| ProofOrigin::Expression {
-            expression: vec!["1"; rows.len()].join(" + "),
-            value: number.value,
-            cells: rows.iter().map(|row| result.cell(*row, column)).collect(),
-        })
+        (rows.len() as f64 == number.value && !rows.is_empty()).then(|| result.origin_of_count(&rows, column))
     };
     changed_rows(result, token, place).and_then(rows).or_else(|| {
         let is_after = year_condition(place.sentence)?;
@@ -107,46 +103,37 @@ fn rows_of_years(result: &ProofRows, column: usize, is_said: &impl Fn(i32) -> bo
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
-
-    fn is_doubted(columns: [&str; 3], rows: &[(&str, u32, u32)], text: &str) -> bool {
-        let (mut prover, _guard) = Prover::new("What do the figures look like?");
-        let row = |(name, first, second): &(&str, u32, u32)| -> Value {
-            json!({ columns[0]: name, columns[1]: first, columns[2]: second })
-        };
-        let named = columns.map(|name| json!({ "name": name }));
-        let rows: Vec<Value> = rows.iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
-        prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven)
-    }
+    use crate::proof::testing::doubted;
 
     #[test]
     fn rows_that_have_grown_are_counted() {
-        let museums = [
-            ("Maritime", 184_200, 197_100),
-            ("Glass", 96_500, 88_780),
-            ("Textile", 41_300, 45_430),
-            ("Puppet", 18_900, 24_570),
-            ("Salt", 33_600, 30_240),
-        ];
+        let museums = json!([
+            ["Maritime", 184_200, 197_100],
+            ["Glass", 96_500, 88_780],
+            ["Textile", 41_300, 45_430],
+            ["Puppet", 18_900, 24_570],
+            ["Salt", 33_600, 30_240],
+        ]);
         let columns = ["museum", "visitors_2024", "visitors_2025"];
-        assert!(!is_doubted(columns, &museums, "Three museums grew."));
-        assert!(is_doubted(columns, &museums, "Four museums grew."));
+        let is_doubted = |text: &str| !doubted(&columns, museums.clone(), text).is_empty();
+        assert!(!is_doubted("Three museums grew."));
+        assert!(is_doubted("Four museums grew."));
     }
 
     #[test]
     fn rows_since_a_year_are_counted() {
-        let plants = [
-            ("Ravenhill", 840, 2009),
-            ("Sker Point", 310, 2018),
-            ("Tolland", 1200, 1988),
-            ("Highmoor", 150, 2021),
-            ("Coldbeck", 60, 2022),
-        ];
+        let plants = json!([
+            ["Ravenhill", 840, 2009],
+            ["Sker Point", 310, 2018],
+            ["Tolland", 1200, 1988],
+            ["Highmoor", 150, 2021],
+            ["Coldbeck", 60, 2022],
+        ]);
         let columns = ["plant", "capacity_mw", "commissioned"];
-        assert!(!is_doubted(columns, &plants, "Three plants were commissioned since 2018."));
-        assert!(is_doubted(columns, &plants, "Four plants were commissioned since 2018."));
+        let is_doubted = |text: &str| !doubted(&columns, plants.clone(), text).is_empty();
+        assert!(!is_doubted("Three plants were commissioned since 2018."));
+        assert!(is_doubted("Four plants were commissioned since 2018."));
     }
 }

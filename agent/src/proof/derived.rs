@@ -237,19 +237,14 @@ pub(super) fn units_in_row(token: &TextToken, place: TokenPlace<'_>, kind: Measu
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn rows_that_are_named_before_are_left_out_of_the_rest() {
-        let (mut prover, _guard) = Prover::new("How big are the two largest routes?");
-        let columns = json!([{ "name": "route" }, { "name": "passengers" }]);
-        let routes = [("Oban", 512_300), ("Mallaig", 201_450), ("Ullapool", 187_900), ("Brodick", 604_750)];
-        let row = |(route, passengers): (&str, u32)| json!({ "route": route, "passengers": passengers });
-        let rows: Vec<Value> = routes.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let routes = json!([["Oban", 512_300], ["Mallaig", 201_450], ["Ullapool", 187_900], ["Brodick", 604_750]]);
+        let is_doubted = |text: &str| !doubted(&["route", "passengers"], routes.clone(), text).is_empty();
         assert!(!is_doubted("Brodick and Oban carried 1,117,050 together. The remaining two routes shared 389,350."));
         assert!(is_doubted("Brodick and Oban carried 1,117,050 together. The remaining two routes shared 398,350."));
     }

@@ -1,10 +1,10 @@
 //! How many rows a text lists: `three endpoints: /cart, /export and /upload`, and `all three` where they are named before it.
 
+use super::ProofOrigin;
 use super::claims::is_exact;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{TextToken, TextTokenKind, last_words};
 use super::units::unit_beside;
-use super::{CellReference, ProofOrigin};
 
 /// Returns what proves a number of rows that the sentence lists behind it, or of those that are named before it.
 pub(super) fn listed_count_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
@@ -17,8 +17,7 @@ pub(super) fn listed_count_origin(result: &ProofRows, token: &TextToken, place: 
         .filter(is_so)
         .or_else(|| rows_named_about(result, token, place).into_iter().find(is_so))?;
     let column = result.label_columns().first().copied().unwrap_or_default();
-    let cells: Vec<CellReference> = rows.iter().map(|row| result.cell(*row, column)).collect();
-    Some(ProofOrigin::Expression { expression: vec!["1"; rows.len()].join(" + "), value: number.value, cells })
+    Some(result.origin_of_count(&rows, column))
 }
 
 /// Returns the rows that are listed behind the colon, where the number before it is the last one and no row is named there.
@@ -43,41 +42,31 @@ fn rows_named_about(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
-
-    fn doubted(text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("Which endpoints are slow?");
-        let columns = json!([{ "name": "endpoint" }, { "name": "p50_ms" }]);
-        let endpoints =
-            [("login", 38), ("cart", 42), ("checkout", 120), ("export", 840), ("upload", 310), ("users", 29)];
-        let row = |(endpoint, ms): (&str, u32)| json!({ "endpoint": endpoint, "p50_ms": ms });
-        let rows: Vec<Value> = endpoints.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
-    }
+    use crate::proof::testing::doubted;
 
     #[test]
     fn rows_that_are_listed_are_counted() {
+        let endpoints =
+            json!([["login", 38], ["cart", 42], ["checkout", 120], ["export", 840], ["upload", 310], ["users", 29],]);
+        let of_endpoints = |text: &str| doubted(&["endpoint", "p50_ms"], endpoints.clone(), text);
         let text = "Three endpoints are slow: checkout, export and upload. All three need work.";
-        assert_eq!(doubted(text), Vec::<String>::new());
+        assert_eq!(of_endpoints(text), Vec::<String>::new());
         let wrong = "Four endpoints are slow: checkout, export and upload. All four need work.";
-        assert_eq!(doubted(wrong), ["Four", "four"]);
+        assert_eq!(of_endpoints(wrong), ["Four", "four"]);
     }
 
     #[test]
     fn a_column_that_numbers_the_rows_says_nothing_against_a_count() {
-        let (mut prover, _guard) = Prover::new("How did the clubs do?");
-        let columns = json!([{ "name": "place" }, { "name": "runner" }, { "name": "club" }]);
-        let runners = [("Marit", "Fjord"), ("Aiko", "Fjord"), ("Paulo", "Porto"), ("Lena", "Isar"), ("Elin", "Fjord")];
-        let row = |(index, (runner, club)): (usize, (&str, &str))| -> Value {
-            json!({ "place": index + 1, "runner": runner, "club": club })
-        };
-        let rows: Vec<Value> = runners.into_iter().enumerate().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let runners = json!([
+            [1, "Marit", "Fjord"],
+            [2, "Aiko", "Fjord"],
+            [3, "Paulo", "Porto"],
+            [4, "Lena", "Isar"],
+            [5, "Elin", "Fjord"],
+        ]);
+        let is_doubted = |text: &str| !doubted(&["place", "runner", "club"], runners.clone(), text).is_empty();
         assert!(!is_doubted("Fjord had 3 runners."));
         assert!(is_doubted("Fjord had 4 runners."));
     }

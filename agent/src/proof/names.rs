@@ -546,39 +546,30 @@ fn is_english(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
-    fn doubted(text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("How are the routes doing?");
-        let columns =
-            json!([{ "name": "route" }, { "name": "sailings" }, { "name": "cancelled" }, { "name": "checked_on" }]);
-        let routes = [
-            ("Oban", 1460, 62, "2026-08-21"),
-            ("Mallaig", 980, 118, "2026-05-09"),
-            ("Brodick", 1825, 203, "2026-09-04"),
-            ("Uig", 610, 29, "2026-10-25"),
-            ("Kintyre", 800, 40, "2026-07-14"),
-        ];
-        let row = |(route, sailings, cancelled, day): (&str, u32, u32, &str)| -> Value {
-            json!({ "route": route, "sailings": sailings, "cancelled": cancelled, "checked_on": day })
-        };
-        let rows: Vec<Value> = routes.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    fn of_routes(text: &str) -> Vec<String> {
+        let routes = json!([
+            ["Oban", 1460, 62, "2026-08-21"],
+            ["Mallaig", 980, 118, "2026-05-09"],
+            ["Brodick", 1825, 203, "2026-09-04"],
+            ["Uig", 610, 29, "2026-10-25"],
+            ["Kintyre", 800, 40, "2026-07-14"],
+        ]);
+        doubted(&["route", "sailings", "cancelled", "checked_on"], routes, text)
     }
 
     #[test]
     fn a_row_may_be_the_first_by_a_rate_that_is_said() {
-        assert_eq!(doubted("Oban is the most reliable at 4.2 %."), Vec::<String>::new());
-        assert_eq!(doubted("Kintyre is the most reliable at 5.0 %."), ["Kintyre"]);
+        assert_eq!(of_routes("Oban is the most reliable at 4.2 %."), Vec::<String>::new());
+        assert_eq!(of_routes("Kintyre is the most reliable at 5.0 %."), ["Kintyre"]);
     }
 
     #[test]
     fn a_row_may_be_the_first_by_its_day() {
-        assert_eq!(doubted("Mallaig has waited longest for its check."), Vec::<String>::new());
-        assert_eq!(doubted("Kintyre has waited longest for its check."), ["Kintyre"]);
+        assert_eq!(of_routes("Mallaig has waited longest for its check."), Vec::<String>::new());
+        assert_eq!(of_routes("Kintyre has waited longest for its check."), ["Kintyre"]);
     }
 }

@@ -3,9 +3,8 @@
 
 use chrono::{Days, Months, NaiveDate};
 
-use super::claims::month_of;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{TextToken, day_of, last_words};
+use super::tokens::{TextToken, last_words};
 
 /// Words between a period and the number that is of it.
 const NEAR: usize = 4;
@@ -59,29 +58,22 @@ impl ProofRows {
         let text = text.trim_end_matches(|c: char| " (:=$€£".contains(c));
         let length = period_before_in(text)?;
         let [named] = *self.labelled(text).as_slice() else { return None };
-        let day_at =
-            |row: usize| self.rows.get(row)?.iter().find_map(|value| day_of(value).or_else(|| month_of(value)));
-        let wanted = length.before(day_at(named)?)?;
-        let mut found = (0..self.rows.len()).filter(|row| day_at(*row) == Some(wanted));
+        let wanted = length.before(self.day_of_row(named)?)?;
+        let mut found = (0..self.rows.len()).filter(|row| self.day_of_row(*row) == Some(wanted));
         found.next().filter(|_| found.next().is_none())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn a_number_may_be_of_the_period_before() {
-        let (mut prover, _guard) = Prover::new("How was December?");
-        let columns = json!([{ "name": "month" }, { "name": "cancelled" }]);
-        let months = [("2025-09", 1510), ("2025-10", 1980), ("2025-11", 1760), ("2025-12", 2390)];
-        let row = |(month, cancelled): (&str, u32)| json!({ "month": month, "cancelled": cancelled });
-        let rows: Vec<Value> = months.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let months = json!([["2025-09", 1510], ["2025-10", 1980], ["2025-11", 1760], ["2025-12", 2390]]);
+        let is_doubted = |text: &str| !doubted(&["month", "cancelled"], months.clone(), text).is_empty();
         assert!(!is_doubted("December had 2,390 cancellations, well above the previous month (1,760)."));
         assert!(is_doubted("December had 2,390 cancellations, well above the previous month (1,980)."));
     }

@@ -243,7 +243,7 @@ fn number_columns(result: &ProofRows) -> Vec<usize> {
 }
 
 /// Whether a column is called by one of some words.
-fn is_called(result: &ProofRows, column: usize, words: &[&str]) -> bool {
+pub(super) fn is_called(result: &ProofRows, column: usize, words: &[&str]) -> bool {
     let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
     name.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
 }
@@ -343,34 +343,27 @@ fn mean_times_count(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
-    fn doubted(text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("How is the hotel doing?");
-        let columns = ["room_type", "nights_sold", "adr_eur", "rebate_rate"].map(|name| json!({ "name": name }));
-        let types = [("Single", 9490, 82.0, 0.021), ("Double", 27740, 118.5, 0.053), ("Suite", 2628, 240.0, 0.008)];
-        let row = |(name, nights, price, rate): (&str, u32, f64, f64)| -> Value {
-            json!({ "room_type": name, "nights_sold": nights, "adr_eur": price, "rebate_rate": rate })
-        };
-        let rows: Vec<Value> = types.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    fn of_rooms(text: &str) -> Vec<String> {
+        let types =
+            json!([["Single", 9490, 82.0, 0.021], ["Double", 27740, 118.5, 0.053], ["Suite", 2628, 240.0, 0.008]]);
+        doubted(&["room_type", "nights_sold", "adr_eur", "rebate_rate"], types, text)
     }
 
     #[test]
     fn means_of_all_rows_are_weighted() {
-        assert_eq!(doubted("Weighted by nights sold, the average rate was €117.82."), Vec::<String>::new());
-        assert_eq!(doubted("Weighted by nights sold, the average rate was €118.72."), ["118.72"]);
+        assert_eq!(of_rooms("Weighted by nights sold, the average rate was €117.82."), Vec::<String>::new());
+        assert_eq!(of_rooms("Weighted by nights sold, the average rate was €118.72."), ["118.72"]);
     }
 
     #[test]
     fn amounts_are_multiplied_by_what_is_sold_and_summed() {
         let text =
             "Revenue was €4.70 million: €778,180 from singles, €3,287,190 from doubles and €630,720 from suites.";
-        assert_eq!(doubted(text), Vec::<String>::new());
-        assert_eq!(doubted("Suites brought €603,720."), ["603,720"]);
+        assert_eq!(of_rooms(text), Vec::<String>::new());
+        assert_eq!(of_rooms("Suites brought €603,720."), ["603,720"]);
     }
 }

@@ -272,13 +272,18 @@ impl ProofRows {
         let is_whole = number.tolerance <= 0.5 && !number.is_percent && self.rows.len() == self.row_count;
         let labels = self.label_columns();
         let columns = (0..self.columns.len()).filter(|column| is_whole && !labels.contains(column));
-        columns.map(|column| (column, count_in(column))).find(|(_, rows)| rows.len() as f64 == number.value).map(
-            |(column, rows)| ProofOrigin::Expression {
-                expression: vec!["1"; rows.len().max(1)].join(" + "),
-                value: number.value,
-                cells: rows.into_iter().map(|row| self.cell(row, column)).collect(),
-            },
-        )
+        let mut counted = columns.map(|column| (column, count_in(column)));
+        let (column, rows) = counted.find(|(_, rows)| rows.len() as f64 == number.value)?;
+        Some(self.origin_of_count(&rows, column))
+    }
+
+    /// Returns what proves a number of rows, each of which counts by its cell of a column.
+    pub(super) fn origin_of_count(&self, rows: &[usize], column: usize) -> ProofOrigin {
+        ProofOrigin::Expression {
+            expression: vec!["1"; rows.len().max(1)].join(" + "),
+            value: rows.len() as f64,
+            cells: rows.iter().map(|row| self.cell(*row, column)).collect(),
+        }
     }
 
     /// Returns where a row's label stands in a text, from its first byte to the one behind its last.
@@ -545,19 +550,14 @@ pub(super) fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> Sha
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn a_pair_in_parentheses_is_of_the_rows_that_are_compared() {
-        let (mut prover, _guard) = Prover::new("How does Russia compare?");
-        let columns = json!([{ "name": "country" }, { "name": "tonnes" }]);
-        let buyers = [("Pakistan", 198_400), ("Russia", 21_500), ("Sudan", 17_900), ("Poland", 4_600)];
-        let row = |(country, tonnes): (&str, u32)| json!({ "country": country, "tonnes": tonnes });
-        let rows: Vec<Value> = buyers.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let buyers = json!([["Pakistan", 198_400], ["Russia", 21_500], ["Sudan", 17_900], ["Poland", 4_600]]);
+        let is_doubted = |text: &str| !doubted(&["country", "tonnes"], buyers.clone(), text).is_empty();
         assert!(!is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 17,900)."));
         assert!(is_doubted("Russia bought 3,600 tonnes more than Sudan (21,500 vs. 19,700)."));
     }

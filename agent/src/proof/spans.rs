@@ -2,9 +2,9 @@
 
 use chrono::NaiveDate;
 
-use super::claims::month_of;
+use super::claims::day_or_month_of;
 use super::rows::ProofRows;
-use super::tokens::{day_of, last_words};
+use super::tokens::last_words;
 
 /// Words between the first and the last.
 const TO: [&str; 7] = ["to", "through", "until", "till", "–", "-", "bis"];
@@ -14,6 +14,11 @@ impl ProofRows {
     /// names.
     pub(super) fn labelled_or_between(&self, text: &str) -> Vec<usize> {
         self.rows_between(text).unwrap_or_else(|| self.labelled(text))
+    }
+
+    /// Returns the day or the month that a row is of: the first that it has.
+    pub(super) fn day_of_row(&self, row: usize) -> Option<NaiveDate> {
+        self.rows.get(row)?.iter().find_map(day_or_month_of)
     }
 
     fn rows_between(&self, text: &str) -> Option<Vec<usize>> {
@@ -26,31 +31,29 @@ impl ProofRows {
         if !TO.contains(&between.as_str()) && !is_between {
             return None;
         }
-        let day_at = |row: usize| -> Option<NaiveDate> {
-            self.rows.get(row)?.iter().find_map(|value| day_of(value).or_else(|| month_of(value)))
-        };
-        let (from, to) = (day_at(first)?, day_at(last)?);
-        let is_within = |row: &usize| day_at(*row).is_some_and(|day| (from..=to).contains(&day));
+        let (from, to) = (self.day_of_row(first)?, self.day_of_row(last)?);
+        let is_within = |row: &usize| self.day_of_row(*row).is_some_and(|day| (from..=to).contains(&day));
         Some((0..self.rows.len()).filter(is_within).collect()).filter(|rows: &Vec<usize>| rows.len() > 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
     #[test]
     fn what_months_make_from_one_to_another_is_proven() {
-        let (mut prover, _guard) = Prover::new("How dry was it?");
-        let columns = json!([{ "name": "month" }, { "name": "rainfall_mm" }]);
-        let months =
-            [("2025-04", 54), ("2025-05", 41), ("2025-06", 22), ("2025-07", 9), ("2025-08", 14), ("2025-09", 37)];
-        let row = |(month, rain): (&str, u32)| json!({ "month": month, "rainfall_mm": rain });
-        let rows: Vec<Value> = months.into_iter().map(row).collect();
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let is_doubted = |text: &str| prover.links(text, &[]).iter().any(|link| link.origin == ProofOrigin::Unproven);
+        let months = json!([
+            ["2025-04", 54],
+            ["2025-05", 41],
+            ["2025-06", 22],
+            ["2025-07", 9],
+            ["2025-08", 14],
+            ["2025-09", 37],
+        ]);
+        let is_doubted = |text: &str| !doubted(&["month", "rainfall_mm"], months.clone(), text).is_empty();
         assert!(!is_doubted("June to August brought 45 mm of rain."));
         assert!(!is_doubted("Between June and August 45 mm of rain fell."));
         assert!(is_doubted("June to August brought 47 mm of rain."));

@@ -391,22 +391,10 @@ fn columns_of(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> V
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
+    use crate::proof::testing::doubted;
     use crate::proof::{ProofOrigin, Prover};
-
-    fn doubted(columns: &[&str], rows: Value, text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("What do the figures look like?");
-        let named: Vec<Value> = columns.iter().map(|name| json!({ "name": name })).collect();
-        let of_row = |row: &Value| {
-            let cells = columns.iter().zip(row.as_array().into_iter().flatten());
-            Value::Object(cells.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
-        };
-        let rows: Vec<Value> = rows.as_array().into_iter().flatten().map(of_row).collect();
-        prover.add_result(0, None, &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
-    }
 
     fn of_dishes(text: &str) -> Vec<String> {
         let rows = json!([["Margherita", 412, 3914.0], ["Diavola", 305, 3660.0], ["Tiramisu", 288, 1872.0]]);

@@ -55,32 +55,30 @@ fn seconds_of_parts(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::proof::testing::doubted;
 
-    fn doubted(text: &str) -> Vec<String> {
-        let (mut prover, _guard) = Prover::new("How did the race go?");
-        let columns = json!([{ "name": "runner" }, { "name": "finish_seconds" }]);
-        let times = [("Marit", 8912), ("Jonas", 8945), ("Paulo", 9003), ("Lena", 10140)];
-        let rows = times.map(|(runner, seconds)| json!({ "runner": runner, "finish_seconds": seconds }));
-        prover.add_result(0, None, &json!({ "columns": columns, "row_count": rows.len(), "rows": rows }));
-        let links = prover.links(text, &[]).into_iter();
-        links.filter(|link| link.origin == ProofOrigin::Unproven).map(|link| link.text).collect()
+    fn of_race(text: &str) -> Vec<String> {
+        doubted(
+            &["runner", "finish_seconds"],
+            json!([["Marit", 8912], ["Jonas", 8945], ["Paulo", 9003], ["Lena", 10140]]),
+            text,
+        )
     }
 
     #[test]
     fn what_a_stop_watch_shows_is_a_number_of_seconds() {
         for text in ["Marit won in 2:28:32.", "The median time was 2:29:34."] {
-            assert_eq!(doubted(text), Vec::<String>::new(), "{text}");
+            assert_eq!(of_race(text), Vec::<String>::new(), "{text}");
         }
-        assert_eq!(doubted("Marit won in 2:28:23."), ["2:28:23"]);
-        assert_eq!(doubted("Marit won in 2:29:05."), ["2:29:05"]);
+        assert_eq!(of_race("Marit won in 2:28:23."), ["2:28:23"]);
+        assert_eq!(of_race("Marit won in 2:29:05."), ["2:29:05"]);
     }
 
     #[test]
     fn parts_of_a_length_of_time_are_proven_together() {
         let text = "Marit and Lena were separated by 20 minutes and 28 seconds.";
-        assert_eq!(doubted(text), Vec::<String>::new());
-        let wrong = doubted("Marit and Lena were separated by 20 minutes and 38 seconds.");
+        assert_eq!(of_race(text), Vec::<String>::new());
+        let wrong = of_race("Marit and Lena were separated by 20 minutes and 38 seconds.");
         assert!(wrong.contains(&"38".to_owned()), "{wrong:?}");
     }
 }
