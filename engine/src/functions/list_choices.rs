@@ -29,14 +29,16 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             takes: |types| list_and(types, DataType::Int64),
             returns: |types| types.first().cloned().ok_or_else(|| unfit("list_select takes a list".into())),
             compute: |arrays, _| {
-                chosen(arrays, |length, picked| {
-                    let picked = picked.as_primitive::<Int64Type>();
+                let picks = arrays[1].as_list::<i32>();
+                let of = |row: usize, length: usize| {
+                    let picked = picks.value(row);
                     let at = |position: Option<i64>| {
                         let index = usize::try_from(position?.checked_sub(1)?).ok()?;
                         (index < length).then_some(index)
                     };
-                    Ok(picked.iter().map(at).collect())
-                })
+                    Ok(picked.as_primitive::<Int64Type>().iter().map(at).collect())
+                };
+                chosen(arrays, of, check_copies)
             },
         },
         Definition {
@@ -46,7 +48,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             takes: |types| list_and(types, DataType::Boolean),
             returns: |types| types.first().cloned().ok_or_else(|| unfit("list_where takes a list".into())),
             compute: |arrays, _| {
-                chosen(arrays, |length, picked| {
+                let picks = arrays[1].as_list::<i32>();
+                let of = |row: usize, length: usize| {
+                    let picked = picks.value(row);
                     let picked = picked.as_boolean();
                     if picked.null_count() > 0 {
                         return Err(invalid("list_where takes truth values, and none of them null".into()));
@@ -55,7 +59,8 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
                         (wanted == Some(true)).then_some(Some(index).filter(|index| *index < length))
                     };
                     Ok(picked.iter().enumerate().filter_map(is_chosen).collect())
-                })
+                };
+                chosen(arrays, of, check_copies)
             },
         },
         Definition {
@@ -104,25 +109,28 @@ fn list_and(types: &[DataType], item: DataType) -> Result<Vec<DataType>> {
     Ok(vec![plain_list(types)?, DataType::List(Arc::new(Field::new_list_field(item, true)))])
 }
 
-/// Returns lists of the items that are chosen for each; a position that there is not is null.
-fn chosen(arrays: &[ArrayRef], of: fn(usize, &ArrayRef) -> Result<Vec<Option<usize>>>) -> Result<ArrayRef> {
-    let (lists, picks) = (arrays[0].as_list::<i32>(), arrays[1].as_list::<i32>());
+/// Returns lists of the items that are chosen of each, by its row and its length; a place that there is not is null, and so is the
+/// list where an argument is. `check` may refuse what would be made.
+fn chosen(
+    arrays: &[ArrayRef],
+    of: impl Fn(usize, usize) -> Result<Vec<Option<usize>>>,
+    check: impl Fn(&ArrayRef, &[Option<u32>]) -> Result<()>,
+) -> Result<ArrayRef> {
+    let lists = arrays[0].as_list::<i32>();
     let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
     let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..lists.len() {
-        let found = match lists.is_valid(row) && picks.is_valid(row) {
-            true => of(lists.value(row).len(), &picks.value(row))?,
-            false => Vec::new(),
-        };
+        let is_known = arrays.iter().all(|array| array.is_valid(row));
+        let found = if is_known { of(row, lists.value(row).len())? } else { Vec::new() };
         let starts = lists.value_offsets()[row] as usize;
         lengths.push(found.len());
         indices.extend(found.iter().map(|index| index.and_then(|index| u32::try_from(starts + index).ok())));
-        is_valid.push(lists.is_valid(row) && picks.is_valid(row));
+        is_valid.push(is_known);
     }
     let values = match indices.is_empty() {
         true => new_empty_array(field.data_type()),
         false => {
-            check_copies(lists.values(), &indices)?;
+            check(lists.values(), &indices)?;
             take(lists.values(), &UInt32Array::from(indices), None)?
         }
     };
@@ -150,33 +158,14 @@ fn check_copies(values: &ArrayRef, indices: &[Option<u32>]) -> Result<()> {
 
 /// Returns the items of each list from one place to another, each so many places from the one before. Errors: a step of none.
 fn stepped(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
-    let lists = arrays[0].as_list::<i32>();
-    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
     let [from, to, steps] = [1, 2, 3].map(|place| arrays[place].as_primitive::<Int64Type>());
-    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
-    for row in 0..lists.len() {
-        let is_known = lists.is_valid(row) && from.is_valid(row) && to.is_valid(row) && steps.is_valid(row);
-        is_valid.push(is_known);
-        let before = indices.len();
-        if is_known {
-            let start = lists.value_offsets()[row] as u32;
-            let places = places_of_step(lists.value_length(row), from.value(row), to.value(row), steps.value(row))?;
-            indices.extend(places.into_iter().map(|place| start + place));
-        }
-        lengths.push(indices.len() - before);
-    }
-    let values = match indices.is_empty() {
-        true => new_empty_array(field.data_type()),
-        false => take(lists.values(), &UInt32Array::from(indices), None)?,
-    };
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, Some(is_valid.into()))))
+    chosen(arrays, |row, length| places_of_step(length, from.value(row), to.value(row), steps.value(row)), once_each)
 }
 
 /// Returns the places, from 0, of a list's items between two of its bounds, as DuckDB has them: they are counted from 1, or from
 /// the end where they are negative. What is before the first of them, or behind the last, is cut off.
-fn places_of_step(length: i32, from: i64, to: i64, step: i64) -> Result<Vec<u32>> {
-    let length = i64::from(length);
+fn places_of_step(length: usize, from: i64, to: i64, step: i64) -> Result<Vec<Option<usize>>> {
+    let length = length as i64;
     let place = |bound: i64| if bound < 0 { bound.saturating_add(length + 1) } else { bound };
     let (mut at, end) = match step {
         0 => return Err(invalid("the step of a slice is not 0; write list[1:9:2]".into())),
@@ -188,7 +177,7 @@ fn places_of_step(length: i32, from: i64, to: i64, step: i64) -> Result<Vec<u32>
     let is_within = |at: i64| if step > 0 { at <= end } else { at >= end };
     let mut places = Vec::new();
     while is_within(at) {
-        places.extend(u32::try_from(at - 1).ok());
+        places.extend(usize::try_from(at - 1).ok().map(Some));
         let Some(next) = at.checked_add(step) else { break };
         at = next;
     }
@@ -197,33 +186,23 @@ fn places_of_step(length: i32, from: i64, to: i64, step: i64) -> Result<Vec<u32>
 
 /// Returns lists without so many of their last items. Errors: a number of items that a list does not have.
 fn trimmed(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
-    let (lists, counts) = (arrays[0].as_list::<i32>(), arrays[1].as_primitive::<Int64Type>());
-    let DataType::List(field) = lists.data_type() else { return Err(unfit("a list is needed".into())) };
-    let (mut indices, mut lengths, mut is_valid) = (Vec::new(), Vec::new(), Vec::new());
-    for row in 0..lists.len() {
-        let is_known = lists.is_valid(row) && counts.is_valid(row);
-        let start = lists.value_offsets()[row] as u32;
-        let mut kept = 0;
-        if is_known {
-            let length = lists.value_length(row);
-            let left = i64::from(length).checked_sub(counts.value(row)).and_then(|left| u32::try_from(left).ok());
-            kept = left.filter(|left| *left <= length as u32).ok_or_else(|| {
-                invalid(format!(
-                    "trim_array takes 0 to {length} items off this list, not {}; write list_slice(list, 1, n) for the first n",
-                    counts.value(row)
-                ))
-            })?;
-        }
-        indices.extend(start..start + kept);
-        lengths.push(kept as usize);
-        is_valid.push(is_known);
-    }
-    let values = match indices.is_empty() {
-        true => new_empty_array(field.data_type()),
-        false => take(lists.values(), &UInt32Array::from(indices), None)?,
+    let counts = arrays[1].as_primitive::<Int64Type>();
+    let kept = |row: usize, length: usize| {
+        let count = counts.value(row);
+        let kept = usize::try_from(count).ok().and_then(|count| length.checked_sub(count));
+        let places = kept.map(|kept| (0..kept).map(Some).collect());
+        places.ok_or_else(|| {
+            invalid(format!(
+                "trim_array takes 0 to {length} items off this list, not {count}; write list_slice(list, 1, n) for the first n"
+            ))
+        })
     };
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, Some(is_valid.into()))))
+    chosen(arrays, kept, once_each)
+}
+
+/// Refuses nothing: of items that are chosen once at most no more is made than there is.
+fn once_each(_values: &ArrayRef, _indices: &[Option<u32>]) -> Result<()> {
+    Ok(())
 }
 
 /// Returns the positions of the items in their order.
@@ -262,9 +241,10 @@ mod tests {
             (0, 1, -1, vec![]),
             (7, 5, i64::MIN, vec![4]),
         ] {
-            assert_eq!(places_of_step(5, from, to, step).unwrap(), expected, "{from}:{to}:{step}");
+            let places: Vec<usize> = places_of_step(5, from, to, step).unwrap().into_iter().flatten().collect();
+            assert_eq!(places, expected, "{from}:{to}:{step}");
         }
         assert!(places_of_step(5, 1, 5, 0).is_err());
-        assert_eq!(places_of_step(0, 1, -1, -1).unwrap(), Vec::<u32>::new());
+        assert!(places_of_step(0, 1, -1, -1).unwrap().is_empty());
     }
 }

@@ -15,7 +15,7 @@ use super::function_forms::makes_json;
 use super::row_values::STRUCT;
 use super::sql_types::is_uuid_type;
 use super::syntax::folded_name;
-use crate::functions::{TO_UUID, TO_UUID_LIST, TRY_TO_UUID};
+use crate::functions::{STEPPED_SLICE, TO_UUID, TO_UUID_LIST, TRY_TO_UUID};
 
 /// The functions that give one of their arguments.
 pub(super) const CHOOSING: [&str; 4] = ["coalesce", "greatest", "least", "nvl"];
@@ -25,12 +25,13 @@ const OF_FIRST: [&str; 8] = ["nullif", "min", "max", "first_value", "last_value"
 const OF_OTHER_ROWS: [&str; 2] = ["lag", "lead"];
 
 /// The functions that give items of their first argument, a list, as a list.
-const OF_ITEMS: [&str; 9] = [
+const OF_ITEMS: [&str; 10] = [
     "array_sort",
     "array_distinct",
     "array_reverse",
     "array_slice",
-    "stepped_slice",
+    STEPPED_SLICE,
+    "trim_array",
     "array_compact",
     "array_remove",
     "array_remove_all",
