@@ -66,15 +66,16 @@ impl Session {
             notes.has_read();
         }
         let planner = StatementPlanner { notes, ..self.planner(&state, &types, &files) };
-        let literals = parameters.as_literals(&parsed);
-        let of_several_rows = parameters.has_several_rows().then(|| parsed.clone());
-        let plan = match (plan_bound(&planner, parsed, parameters).await, literals) {
-            (Err(refused), Some(known)) => {
+        let has_values = !matches!(parameters, ParameterValues::None);
+        let unbound = has_values.then(|| (parsed.clone(), parameters.clone()));
+        let plan = match (plan_bound(&planner, parsed, parameters).await, unbound) {
+            (Err(refused), Some((open, values))) => {
+                let Some(known) = values.as_literals(&open) else { return Err(refused) };
                 // Planned for these values and no others.
                 if let Some(notes) = notes {
                     notes.has_read();
                 }
-                if let Some(open) = of_several_rows {
+                if values.has_several_rows() {
                     return Err(refused_rows(&planner, refused, open, known).await);
                 }
                 plan_bound(&planner, known, ParameterValues::None).await?
