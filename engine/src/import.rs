@@ -236,11 +236,13 @@ async fn create(
     let stream = prepared.read(state, &source, columns, &rejects, progress).await?;
     let write_schema = Arc::clone(&draft.write_schema);
     let files = managed::write_files(engine.table_files(), &draft.location, write_schema, stream).await?;
-    let rejected =
-        RejectsTable::find_or_remove(engine, who, &request.table, &request.options, &rejects, false, &files).await?;
+    let may_be_committed = async {
+        let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, false).await?;
+        stop_clock().map(|()| rejected)
+    };
+    let rejected = engine.or_remove_files(&files, may_be_committed).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
-    stop_clock()?;
     let rows = engine
         .commit_files(files, async move {
             Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
@@ -282,12 +284,14 @@ async fn append(
     let order = catalog.tables().insert_order(&table).await?;
     let stream = sorted_stream(engine, state, stream, &order, &found.info.columns).await?;
     let files = managed::write_files(engine.table_files(), &table.location, write_schema, stream).await?;
-    let rejected =
-        RejectsTable::find_or_remove(engine, who, &request.table, &request.options, &rejects, true, &files).await?;
+    let may_be_committed = async {
+        let rejected = RejectsTable::find(engine, who, &request.table, &request.options, &rejects, true).await?;
+        if files.is_empty() { Ok(rejected) } else { stop_clock().map(|()| rejected) }
+    };
+    let rejected = engine.or_remove_files(&files, may_be_committed).await?;
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();
-        stop_clock()?;
         let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
         rows = engine.commit_files(files, appended).await?;
     }

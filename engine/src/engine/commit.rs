@@ -41,11 +41,19 @@ impl Engine {
         }
     }
 
-    /// Removes files that are written and will not be committed.
-    pub(crate) async fn remove_uncommitted(&self, files: &[NewDataFile]) {
-        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-        self.state.runtime.files.remove(&paths).await;
-        paths.iter().for_each(|path| forget_uncommitted(path));
+    /// Waits for what has to succeed before files that are written are committed; where it fails, they are removed.
+    pub(crate) async fn or_remove_files<T>(
+        &self,
+        files: &[NewDataFile],
+        before_commit: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let done = before_commit.await;
+        if done.is_err() {
+            let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+            self.state.runtime.files.remove(&paths).await;
+            paths.iter().for_each(|path| forget_uncommitted(path));
+        }
+        done
     }
 
     /// Runs a change of the catalog to its end, also when the caller goes away.

@@ -7,7 +7,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 use querent_catalog::policy::{Privilege, Rights};
-use querent_catalog::{CatalogError, Created, IfExists, NewDataFile, Principal, TableName, TableSource};
+use querent_catalog::{CatalogError, Created, IfExists, Principal, TableName, TableSource};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -65,23 +65,6 @@ impl<'r> RejectsTable<'r> {
             found.appends = appends;
         }
         Ok(found)
-    }
-
-    /// As [`RejectsTable::find`], of an import whose files are written: where there is no such table they are removed.
-    pub(crate) async fn find_or_remove(
-        engine: &Engine,
-        who: &Principal,
-        table: &TableName,
-        options: &BTreeMap<String, String>,
-        rejects: &'r Rejects,
-        appends: bool,
-        written: &[NewDataFile],
-    ) -> Result<Self> {
-        let found = Self::find(engine, who, table, options, rejects, appends).await;
-        if found.is_err() {
-            engine.remove_uncommitted(written).await;
-        }
-        found
     }
 
     /// Writes the lines, and returns how many they are and where.
