@@ -19,6 +19,7 @@ pub use authorize::authorize;
 pub(crate) use authorize::check_open;
 pub(crate) use grants::{check_grants, require_privilege};
 pub(crate) use locations::allowed_location;
+pub use locations::in_home_folder;
 
 /// What a session may do, whatever its principal's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -152,7 +152,7 @@ fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
 }
 
 /// Returns a path below `~/` as one below the home folder of whoever runs the process; `None` for other paths.
-fn in_home_folder(location: &str) -> Option<PathBuf> {
+pub fn in_home_folder(location: &str) -> Option<PathBuf> {
     let below = location.strip_prefix("~/")?.trim_start_matches('/');
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     Some(PathBuf::from(home).join(below))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use querent_engine::policy::in_home_folder;
 
 use super::statements::{ShellLanguage, is_kql_command};
 use crate::cli::error::CliError;
@@ -124,11 +125,7 @@ pub(super) fn parse_command(line: &str) -> Result<ShellCommand, CliError> {
 
 /// A path that was typed; below `~/` it is in the user's folder.
 pub(super) fn path_of(typed: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    match (typed.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => PathBuf::from(home).join(below),
-        _ => PathBuf::from(typed),
-    }
+    in_home_folder(typed).unwrap_or_else(|| PathBuf::from(typed))
 }
 
 /// What `.help` prints.
