@@ -101,7 +101,7 @@ pub use querent_kql as kql;
 pub use queries::RunningQueryInfo;
 pub use session::{
     AuditedAct, ExplainedColumn, ExplainedExpression, IngestMode, KqlAnswers, KqlResult, ParquetRows,
-    PolicyExplanation, Session, StatementDescription, parquet_lacks,
+    PolicyExplanation, Session, StatementDescription, is_read_otherwise, parquet_lacks,
 };
 pub use slots::{CallerSlots, QuerySlot, QuerySlots, QueueFull, SlotLimits};
 pub use sql::{SessionVariables, aggregates_rows, qualify_tables};

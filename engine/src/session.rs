@@ -70,6 +70,7 @@ use crate::temporary::{TemporaryShare, TemporaryTables};
 use crate::threads::Lane;
 
 pub use audit::AuditedAct;
+pub use csv_rows::is_read_otherwise;
 pub use describe::StatementDescription;
 pub use explain_policy::{ExplainedColumn, ExplainedExpression, PolicyExplanation};
 pub use ingest::IngestMode;

@@ -28,8 +28,7 @@ impl<W: Write> CsvTexts<W> {
         let mut line = Vec::new();
         for (index, field) in schema.fields().iter().enumerate() {
             self.separate(index, &mut line);
-            let is_divisible = schema.fields().len() == 1 && may_be_divided(field.name());
-            self.add(field.name(), is_divisible, &mut line);
+            self.add(field.name(), is_read_otherwise(field.name(), schema.fields().len() == 1), &mut line);
         }
         line.push(b'\n');
         Ok(self.file.write_all(&line)?)
@@ -48,13 +47,14 @@ impl<W: Write> CsvTexts<W> {
             for (index, (values, nulls)) in columns.iter().zip(&nulls).enumerate() {
                 self.separate(index, &mut line);
                 if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    // In quotes it is no null, whatever it begins with: `#N/A`.
                     self.add(&self.null, false, &mut line);
                     continue;
                 }
                 text.clear();
                 values.value(row).write(&mut text)?;
-                let is_divisible = columns.len() == 1 && may_be_divided(&text);
-                self.add(&text, text.is_empty() || text == self.null || is_divisible, &mut line);
+                let is_other = text.is_empty() || text == self.null || is_read_otherwise(&text, columns.len() == 1);
+                self.add(&text, is_other, &mut line);
             }
             line.push(b'\n');
             self.file.write_all(&line)?;
@@ -76,9 +76,7 @@ impl<W: Write> CsvTexts<W> {
     /// Adds a field, in quotes where it must be or where its text has what ends fields.
     fn add(&self, text: &str, is_quoted: bool, line: &mut Vec<u8>) {
         let ends_field = |byte: u8| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n');
-        // What stands for null is none in quotes, such as `#N/A`.
-        let begins_otherwise = text != self.null && text.trim_start_matches(' ').starts_with(['#', '\'']);
-        if !is_quoted && !begins_otherwise && !text.bytes().any(ends_field) {
+        if !is_quoted && !text.bytes().any(ends_field) {
             line.extend_from_slice(text.as_bytes());
             return;
         }
@@ -88,9 +86,10 @@ impl<W: Write> CsvTexts<W> {
     }
 }
 
-/// Returns whether a text holds what separates columns in other files.
-fn may_be_divided(text: &str) -> bool {
-    text.contains([',', ';', '|', '\t'])
+/// Returns whether readers that find out how a CSV file is written take a field that is not in quotes for something else: for
+/// a comment, a quote, or, where it is the only one of its line, for several fields.
+pub fn is_read_otherwise(text: &str, is_only_field: bool) -> bool {
+    text.trim_start_matches(' ').starts_with(['#', '\'']) || (is_only_field && text.contains([',', ';', '|', '\t']))
 }
 
 #[cfg(test)]

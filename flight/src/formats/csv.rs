@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow_schema::SchemaRef;
+use querent_engine::is_read_otherwise;
 
 use super::json::{RowWriter, unique_names};
 
@@ -103,13 +104,10 @@ impl Separator {
     }
 }
 
-/// Returns whether a value is in quotes: an empty text, which is no null, what ends a field, and what readers that find out
-/// how a file is written take for a comment, a quote, or in a file of one column for several.
+/// Returns whether a value is in quotes: an empty text, which is no null, what ends a field, and what readers may take for
+/// something else.
 fn is_quoted(text: &str, is_only: bool) -> bool {
-    text.is_empty()
-        || text.contains([',', '"', '\n', '\r'])
-        || text.trim_start_matches(' ').starts_with(['#', '\''])
-        || is_only && text.contains([';', '|', '\t'])
+    text.is_empty() || text.contains([',', '"', '\n', '\r']) || is_read_otherwise(text, is_only)
 }
 
 /// A JSON value as text: a string without its quotes, anything else as it is.
