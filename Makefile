@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients lint timings serve build pgo wheel deb
+.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients formatting docs lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,9 +109,14 @@ clients: ## the newest version of each client library, tested, and larger suites
 	cargo build --workspace --bin querent
 	python3 scripts/clients.py $(if $(SUITES),--suites)
 
-lint: ## formatting, lints and docs
-	@$(setup) system
+formatting:
 	cargo fmt --all --check
+
+docs:
+	RUSTDOC=$(CURDIR)/scripts/rustdoc.sh cargo test --workspace --doc
+
+lint: formatting ## formatting, lints and docs
+	@$(setup) system
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
