@@ -16,9 +16,18 @@ pub struct CatalogPolicies<'a> {
 }
 
 impl CatalogPolicies<'_> {
-    /// The policy that holds.
+    /// The policy that holds, as far as this server knows: what another one changed of a shared catalog it knows when it reads
+    /// the catalog next, a second later at the latest.
     pub fn current(self) -> Arc<PolicySet> {
         self.store.policies()
+    }
+
+    /// The policy that holds now. Of a shared catalog it is read, and [`CatalogPolicies::current`] is no older from then on.
+    pub async fn in_force(self) -> Result<Arc<PolicySet>> {
+        match self.store.is_shared() {
+            true => self.store.view(|view| Ok(Arc::clone(&view.policies))).await,
+            false => Ok(self.current()),
+        }
     }
 
     /// Returns what a caller can read now, to be kept with what it is given.
