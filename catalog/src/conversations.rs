@@ -9,6 +9,7 @@ mod pending_calls;
 mod rows;
 
 use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest};
@@ -102,6 +103,18 @@ pub struct ConversationChange {
     pub state_json: Option<String>,
 }
 
+/// What came of putting values into the state of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StateMerge {
+    /// The conversation, with all that was put there.
+    Merged(Box<ConversationRecord>),
+    /// The state would be longer than it may be; nothing was changed.
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
@@ -162,6 +175,19 @@ impl CatalogConversations<'_> {
     ) -> Result<ConversationRecord> {
         let (who, key, change) = (who.clone(), key.clone(), change.clone());
         self.store.write_rows(move |connection| rows::update(connection, &who, &key, &change)).await
+    }
+
+    /// Puts values into the state of a conversation, which is longer than `most` bytes in no case. Values of other names stay, also
+    /// those that others put there since the conversation was read, on whichever server. Errors: `conversation_not_found`.
+    pub async fn merge_state(
+        self,
+        who: &Principal,
+        key: &ConversationKey,
+        values: Map<String, Value>,
+        most: usize,
+    ) -> Result<StateMerge> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.write_rows(move |connection| rows::merge_state(connection, &who, &key, values, most)).await
     }
 
     /// Returns how many bytes the conversations of a subject take, with the items that were added to them and without their

@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
-use crate::knowledge::NewVerifiedQuery;
+use crate::knowledge::{CatalogKnowledge, NewVerifiedQuery, VerifiedQuery, insert_query};
 use crate::model::{Page, PageRequest, PageToken, TableName};
 use crate::policy::Rights;
 use crate::principal::Principal;
-use crate::store::Store;
 use crate::store::ownership::{owner_filter, require_readable_run, require_run};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, read_uuid, time_from_micros, to_json};
+use crate::store::{SnapshotView, Store};
 
 /// The most bytes of a comment, of a corrected text, of corrected SQL.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
@@ -214,11 +214,35 @@ impl CatalogFeedback<'_> {
         self.store.read(move |connection| visible_proposal(connection, Rights::new(&who, &policies), id)).await
     }
 
-    /// Records a decision. Only `querent_engine::Session` may accept: it stores the verified query first. Errors:
-    /// `object_not_found`, `invalid_object` where it was decided before.
-    pub async fn decide(self, who: &Principal, id: i64, state: ProposalState) -> Result<QueryProposal> {
+    /// Records that a proposal is not to be taught. Errors: `object_not_found`, `invalid_object` where it was decided before.
+    pub async fn reject(self, who: &Principal, id: i64) -> Result<QueryProposal> {
         let (who, policies) = (who.clone(), self.store.policies());
+        let state = ProposalState::Rejected;
         self.store.write_rows(move |connection| decide(connection, Rights::new(&who, &policies), id, state)).await
+    }
+}
+
+impl CatalogKnowledge<'_> {
+    /// Stores the query of a proposal as a verified one and records that it was accepted: both, or neither, since it may have been
+    /// decided, replaced or taken back while its SQL ran. Only `querent_engine::Session` may call it: it runs the SQL first.
+    /// Errors: `object_not_found`, `invalid_object`, `conflict`.
+    pub async fn accept_proposal(
+        self,
+        who: &Principal,
+        proposal: &QueryProposal,
+        new: NewVerifiedQuery,
+    ) -> Result<(QueryProposal, VerifiedQuery)> {
+        let (who, read) = (who.clone(), proposal.clone());
+        let accept = move |view: &SnapshotView<'_>| {
+            let accepted = decide(view.connection, view.rights(&who), read.id, ProposalState::Accepted)?;
+            if (&accepted.question, &accepted.sql) != (&read.question, &read.sql) {
+                return Err(CatalogError::Conflict { object: PROPOSAL.to_owned() });
+            }
+            Ok((accepted, insert_query(view, &who, &new)?))
+        };
+        let accepted = self.store.write_ours(accept).await;
+        self.cache.forget();
+        accepted
     }
 }
 

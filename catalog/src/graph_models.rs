@@ -131,7 +131,8 @@ impl CatalogGraphModels<'_> {
         self.store.view(move |view| snapshots_of(view, &model)).await
     }
 
-    /// Keeps a snapshot whose tables are there. Errors: `already_exists`, `invalid_name`, `invalid_object`.
+    /// Keeps a snapshot whose tables are there. Errors: `object_not_found` where the model was dropped since it was read,
+    /// `already_exists`, `invalid_name`, `invalid_object`.
     pub async fn add_snapshot(
         self,
         who: &Principal,
@@ -145,6 +146,11 @@ impl CatalogGraphModels<'_> {
         self.store
             .write_ours(move |view| {
                 check_name(&name)?;
+                // It may have been dropped, or snapshots of it made, while the rows of this one were written.
+                let now = find(view, &model.database, &model.name)?.filter(|now| now.id == model.id);
+                let Some(model) = now else {
+                    return Err(CatalogError::ObjectNotFound { what: WHAT, id: model.name });
+                };
                 if model.snapshots >= MAX_SNAPSHOTS {
                     let reason = format!("the model has {MAX_SNAPSHOTS} already; drop some");
                     return Err(CatalogError::InvalidObject { what: SNAPSHOT, reason });

@@ -20,6 +20,7 @@ use crate::principal::Principal;
 use crate::store::rows::MAX_PAGE;
 use crate::store::{Store, may_know_named};
 use rows::KnowledgeRow;
+pub(crate) use rows::insert_query;
 use similar::Corpus;
 
 /// The most verified queries, and the most metrics, of a catalog.
@@ -123,7 +124,7 @@ impl CatalogKnowledge<'_> {
     /// `querent_engine::Session::verify_query` may call it: it runs the SQL first. Errors: `invalid_object`.
     pub async fn store_verified_query(self, who: &Principal, new: NewVerifiedQuery) -> Result<VerifiedQuery> {
         let who = who.clone();
-        let stored = self.store.write_ours(move |view| rows::insert_query(view, &who, &new)).await;
+        let stored = self.store.write_ours(move |view| insert_query(view, &who, &new)).await;
         self.cache.forget();
         stored
     }

@@ -102,7 +102,7 @@ pub use connection::{DatabaseError, DatabaseFault, catalog_url_fault};
 pub use conversations::{
     CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls, ConversationAccess, ConversationChange,
     ConversationFilter, ConversationRecord, DecidedRun, Decision, FileRecord, ItemRecord, ItemRole, ItemScope, Listed,
-    PendingCall, PendingDecision, PendingKind, PendingState, RECORD_BYTES,
+    PendingCall, PendingDecision, PendingKind, PendingState, RECORD_BYTES, StateMerge,
 };
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result, is_full};

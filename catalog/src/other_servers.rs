@@ -48,9 +48,11 @@ impl OtherServers {
         let is_reachable = Arc::new(AtomicBool::new(true));
         let followed = Self { tasks: TaskTracker::new(), stop: CancellationToken::new(), is_reachable };
         if store.is_shared() {
-            // A task of its own: what the other one waits for must not keep this server from being seen.
+            // Tasks of their own: what one of them waits for must not keep this server from being seen, and what waits for the
+            // server's own writes not a token that another one revoked from being refused.
             let signs = give_signs(Arc::downgrade(store), Arc::clone(members), followed.stop.clone());
             followed.tasks.spawn(signs);
+            followed.tasks.spawn(follow_log(Arc::downgrade(store), followed.stop.clone()));
             let (tokens, knowledge) = (Arc::clone(tokens), Arc::clone(knowledge));
             // Weak, so that dropping the catalog releases the data folder.
             let (stop, is_reachable) = (followed.stop.clone(), Arc::clone(&followed.is_reachable));
@@ -88,6 +90,25 @@ async fn give_signs(store: Weak<Store>, members: Arc<MemberWatch>, stop: Cancell
         if let Err(error) = members.sign(&store).await {
             warn!(%error, "the other servers do not see that this one is alive");
         }
+    }
+}
+
+/// Takes the tables of the others for the schema index.
+async fn follow_log(store: Weak<Store>, stop: CancellationToken) {
+    let mut has_failed = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOKS_APART) => {}
+        }
+        let Some(store) = store.upgrade() else { return };
+        let followed = store.follow().await;
+        if let Err(error) = &followed
+            && !has_failed
+        {
+            warn!(%error, "tables of other servers are not found yet");
+        }
+        has_failed = followed.is_err();
     }
 }
 
@@ -136,15 +157,15 @@ async fn look(
     knowledge: &KnowledgeCache,
     known: Option<SharedState>,
 ) -> Result<SharedState> {
-    // A view has the policy that holds.
-    let found = store.view(|view| shared_state(view.connection)).await?;
+    let found = store.read(shared_state).await?;
     if known.is_none_or(|known| known.tokens != found.tokens) {
         tokens.reload(store).await?;
     }
     if known.is_none_or(|known| (known.queries, known.metrics) != (found.queries, found.metrics)) {
         knowledge.forget();
     }
-    store.follow().await?;
+    // A view has the policy that holds; it waits for this server's writes where DuckDB has committed.
+    store.view(|_| Ok(())).await?;
     Ok(found)
 }
 

@@ -1,13 +1,16 @@
 //! The policy of a catalog: reading it, changing it, and what a caller may do under it.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::Utc;
 
-use crate::error::Result;
+use crate::error::{CatalogError, Result};
+use crate::model::{ResolvedTable, TableName};
 use crate::policy::{PolicyDocument, PolicyEdit, PolicySet, ReadReach, Rights};
 use crate::principal::Principal;
-use crate::store::{PolicyVersion, Store, policies};
+use crate::store::{PolicyVersion, SnapshotView, Store, policies, resolve};
 
 /// Grants, row policies and masks. Made by [`Catalog::policies`](crate::Catalog::policies).
 #[derive(Clone, Copy)]
@@ -16,9 +19,18 @@ pub struct CatalogPolicies<'a> {
 }
 
 impl CatalogPolicies<'_> {
-    /// The policy that holds.
+    /// The policy that holds, as far as this server knows: what another one changed of a shared catalog it knows when it reads
+    /// the catalog next, a second later at the latest.
     pub fn current(self) -> Arc<PolicySet> {
         self.store.policies()
+    }
+
+    /// The policy that holds now. Of a shared catalog it is read, and [`CatalogPolicies::current`] is no older from then on.
+    pub async fn in_force(self) -> Result<Arc<PolicySet>> {
+        match self.store.is_shared() {
+            true => self.store.view(|view| Ok(Arc::clone(&view.policies))).await,
+            false => Ok(self.current()),
+        }
     }
 
     /// Returns what a caller can read now, to be kept with what it is given.
@@ -27,23 +39,28 @@ impl CatalogPolicies<'_> {
     }
 
     /// Applies a change, which holds for every statement that begins afterwards. `statement` is kept with it. The caller has
-    /// been authorised. Errors: `invalid_object`, `already_exists`, `object_not_found`.
+    /// been authorised, and has checked what is named. Errors: `invalid_object`, `already_exists`, `object_not_found`; `conflict`
+    /// where what a policy hides has another name by now.
     pub async fn change(self, who: &Principal, statement: &str, edit: PolicyEdit) -> Result<Arc<PolicySet>> {
         let (statement, subject) = (statement.to_owned(), who.subject().to_owned());
         self.store
-            .write_policies(move |connection| {
-                let mut document = policies::newest(connection)?.document;
+            .write_policies(move |view| {
+                let mut document = view.policies.document.clone();
                 document.apply(edit)?;
-                policies::add(connection, document, &statement, &subject, Utc::now())
+                require_there(view, &document)?;
+                policies::add(view.connection, document, &statement, &subject, Utc::now())
             })
             .await
     }
 
-    /// Puts a document in place of the one that holds, in one change.
+    /// Puts a document in place of the one that holds, in one change. Errors: `conflict`, as [`CatalogPolicies::change`].
     pub async fn replace(self, who: &Principal, statement: &str, document: PolicyDocument) -> Result<Arc<PolicySet>> {
         let (statement, subject) = (statement.to_owned(), who.subject().to_owned());
         self.store
-            .write_policies(move |connection| policies::add(connection, document, &statement, &subject, Utc::now()))
+            .write_policies(move |view| {
+                require_there(view, &document)?;
+                policies::add(view.connection, document, &statement, &subject, Utc::now())
+            })
             .await
     }
 
@@ -51,4 +68,38 @@ impl CatalogPolicies<'_> {
     pub async fn versions(self, limit: usize) -> Result<Vec<PolicyVersion>> {
         self.store.read(move |connection| policies::versions(connection, limit)).await
     }
+}
+
+/// Errors: `conflict`, where a table that a new policy is about, or a column that a new mask is about, is not there. It was when
+/// the statement was checked: another one has renamed it since, and under its new name nothing would be hidden.
+fn require_there(view: &SnapshotView<'_>, document: &PolicyDocument) -> Result<()> {
+    // What the policy that holds is about has followed whatever was renamed.
+    let held = &view.policies.document;
+    let restricted: HashSet<&TableName> = held.row_policies.iter().map(|policy| &policy.table).collect();
+    let masked: HashSet<(&TableName, &str)> =
+        held.masks.iter().map(|mask| (&mask.table, mask.column.as_str())).collect();
+    let tables_of_policies = document.row_policies.iter().map(|policy| (&policy.table, None::<&str>));
+    let columns_of_masks = document.masks.iter().map(|mask| (&mask.table, Some(mask.column.as_str())));
+    let new_tables = tables_of_policies.filter(|(table, _)| !restricted.contains(table));
+    let new_columns =
+        columns_of_masks.filter(|(table, column)| column.is_some_and(|column| !masked.contains(&(*table, column))));
+    let admin = Principal::local_admin();
+    let mut tables: HashMap<&TableName, Option<ResolvedTable>> = HashMap::new();
+    for (name, column) in new_tables.chain(new_columns) {
+        let table = match tables.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = resolve::resolve(view, &admin, std::slice::from_ref(name))?;
+                unknown.insert(found.into_iter().flatten().next())
+            }
+        };
+        let has_column = |table: &ResolvedTable| {
+            let mut names = table.info.columns.iter().map(|known| known.name.to_lowercase());
+            column.is_none_or(|column| names.any(|known| known == column.to_lowercase()))
+        };
+        if !table.as_ref().is_some_and(has_column) {
+            return Err(CatalogError::Conflict { object: name.to_string() });
+        }
+    }
+    Ok(())
 }

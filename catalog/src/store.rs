@@ -313,12 +313,13 @@ impl Store {
         Arc::clone(&self.policies.read())
     }
 
-    /// Runs `f`, which writes a version of the policy, in a write transaction. The version holds before this returns.
+    /// Runs `f`, which writes a version of the policy, in a write transaction at the newest snapshot. The version holds before
+    /// this returns.
     pub(crate) async fn write_policies<F>(&self, f: F) -> Result<Arc<PolicySet>>
     where
-        F: FnOnce(&StoreConnection) -> Result<PolicySet> + Send + 'static,
+        F: FnOnce(&SnapshotView<'_>) -> Result<PolicySet> + Send + 'static,
     {
-        let changed = Arc::new(self.write_rows(f).await?);
+        let changed = Arc::new(self.write_ours(f).await?);
         let mut known = self.policies.write();
         // Of two changes the later one stays, whichever comes here first.
         if known.version < changed.version {

@@ -7,7 +7,7 @@
 //! Invariant: a revoked or expired token stays listed, so that a folder that once had a token never opens to everybody
 //! because the last one ended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -115,6 +115,23 @@ struct KnownTokens {
     valid: HashMap<TokenDigest, ValidToken>,
     /// Whether there is or was any token.
     any: bool,
+    /// The newest of all that were read.
+    newest: i64,
+    /// Those that this process has revoked; an id is never given again.
+    ended: HashSet<i64>,
+}
+
+impl KnownTokens {
+    /// Takes what was read in the place of what is known. It is as it was when the reading began: what this process has revoked
+    /// since stays so, and what it has created since is there.
+    fn take(&mut self, read: Self) {
+        let Self { valid, any, newest: _, ended } = std::mem::replace(self, read);
+        let newest = self.newest;
+        self.valid.extend(valid.into_iter().filter(|(_, token)| token.id > newest));
+        self.valid.retain(|_, token| !ended.contains(&token.id));
+        self.any |= any;
+        self.ended = ended;
+    }
 }
 
 #[derive(Clone)]
@@ -147,7 +164,9 @@ impl CatalogTokens<'_> {
         let info = self.store.write_rows(store).await?;
         let valid = ValidToken { id: info.id, principal: principal_of(&info, role), expires_at: info.expires_at };
         let mut known = self.registry.known.write();
-        known.valid.insert(digest, valid);
+        if !known.ended.contains(&valid.id) {
+            known.valid.insert(digest, valid);
+        }
         known.any = true;
         Ok((info, secret))
     }
@@ -159,11 +178,14 @@ impl CatalogTokens<'_> {
         // With the row, not after it: the caller may leave while it is committed.
         let write = move |connection: &StoreConnection| {
             revoke(connection, &who, id, now)?;
-            registry.known.write().valid.retain(|_, token| token.id != id);
+            let mut known = registry.known.write();
+            known.valid.retain(|_, token| token.id != id);
+            known.ended.insert(id);
             Ok(())
         };
         let revoked = self.store.write_rows(write).await;
         if revoked.is_err() {
+            self.registry.known.write().ended.remove(&id);
             self.registry.reload(self.store).await?;
         }
         revoked
@@ -208,8 +230,8 @@ impl CatalogTokens<'_> {
 impl TokenRegistry {
     /// Reads the tokens again, which another server may have created or revoked.
     pub(crate) async fn reload(&self, store: &Store) -> Result<()> {
-        let known = store.read(load).await?;
-        *self.known.write() = known;
+        let read = store.read(load).await?;
+        self.known.write().take(read);
         Ok(())
     }
 
@@ -223,6 +245,7 @@ impl TokenRegistry {
 fn load(connection: &StoreConnection) -> Result<KnownTokens> {
     let mut known = KnownTokens {
         any: connection.query_row("SELECT EXISTS (SELECT 1 FROM querent_token)", [], |row| row.get(0))?,
+        newest: connection.query_row("SELECT coalesce(max(token_id), 0) FROM querent_token", [], |row| row.get(0))?,
         ..KnownTokens::default()
     };
     let mut statement =
@@ -440,4 +463,35 @@ fn digest_of(token: &str) -> TokenDigest {
 
 fn invalid(reason: &str) -> CatalogError {
     CatalogError::InvalidObject { what: "token", reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(ids: &[i64]) -> KnownTokens {
+        let token = |id: i64| {
+            let digest = digest_of(&id.to_string());
+            (digest, ValidToken { id, principal: Principal::new("ann", Role::Read), expires_at: None })
+        };
+        let newest = ids.iter().copied().max().unwrap_or(0);
+        KnownTokens { valid: ids.iter().copied().map(token).collect(), any: true, newest, ended: HashSet::new() }
+    }
+
+    #[test]
+    fn what_is_read_late_takes_nothing_back() {
+        let mut known = tokens(&[1, 2, 3]);
+        // Read before the second was revoked and the third created, here; another server revoked the first.
+        known.valid.remove(&digest_of("2"));
+        known.ended.insert(2);
+        let mut read = tokens(&[1, 2]);
+        read.valid.remove(&digest_of("1"));
+        known.take(read);
+        assert_eq!(known.valid.values().map(|token| token.id).collect::<Vec<_>>(), [3]);
+        // By then it is older than what was read.
+        known.take(tokens(&[4]));
+        assert_eq!(known.valid.values().map(|token| token.id).collect::<Vec<_>>(), [4]);
+        known.take(tokens(&[2, 4]));
+        assert_eq!(known.valid.values().map(|token| token.id).collect::<Vec<_>>(), [4]);
+    }
 }

@@ -56,9 +56,8 @@ impl Session {
             return Err(CatalogError::InvalidObject { what: "proposed query", reason }.into());
         }
         let session = self.clone().in_database(Some(&proposal.database)).await?;
-        let verified = session.verify_query(&proposal.question, &proposal.sql).await?;
-        let decided = feedback.decide(self.principal(), id, ProposalState::Accepted).await?;
-        Ok((decided, verified))
+        let new = session.query_to_propose(&proposal.question, &proposal.sql).await?;
+        Ok(self.engine().catalog().knowledge().accept_proposal(self.principal(), &proposal, new).await?)
     }
 
     /// Records that a proposed query is not to become a verified one. Errors: `not_allowed` for role `read`,
@@ -66,7 +65,7 @@ impl Session {
     pub async fn reject_proposal(&self, id: i64) -> Result<QueryProposal> {
         require_write("rejecting a proposed query", self.principal(), self.mode())?;
         let feedback = self.engine().catalog().feedback();
-        Ok(feedback.decide(self.principal(), id, ProposalState::Rejected).await?)
+        Ok(feedback.reject(self.principal(), id).await?)
     }
 
     /// Runs a metric's expression and stores the metric. Replaces one of the same name in the same database. Errors: as

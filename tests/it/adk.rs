@@ -180,6 +180,22 @@ async fn sessions_have_the_keys_that_adk_declares() {
     assert_eq!(server.get(SESSION, None).await.status, 404);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_session_that_come_at_once_all_stay() {
+    let server = started(false).await;
+    assert_eq!(server.post(SESSION, &json!({}), None).await.status, 200);
+    let changes = (0..20).map(|number| {
+        let (own, shared) = (format!("own{number}"), format!("app:{number}"));
+        let delta = json!({ "stateDelta": { (own): number, (shared): number } });
+        server.send(server.http.patch(server.url(SESSION)).json(&delta), None)
+    });
+    for changed in futures::future::join_all(changes).await {
+        assert_eq!(changed.status, 200, "{}", changed.text);
+    }
+    let state = server.get(SESSION, None).await.json()["state"].clone();
+    assert_eq!(state.as_object().unwrap().len(), 40, "{state}");
+}
+
 #[tokio::test]
 async fn sessions_share_the_state_of_their_user_and_of_their_application() {
     let server = TestServer::start(TestSettings::default().script(script()).tokens(TOKENS)).await;

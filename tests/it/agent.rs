@@ -347,6 +347,18 @@ async fn a_small_models_prompt_says_what_it_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn example_values_are_of_rows_that_are_there() {
+    let fixture = AgentFixture::new(small_script()).await;
+    fixture.transcript("Which airline had the most flights?", false).await;
+    assert!(fixture.prompt(0).contains("('United Air Lines Inc.')"), "{}", fixture.prompt(0));
+    fixture.execute("UPDATE airlines SET name = 'Delta Air Lines Inc.'").await;
+    let asked = fixture.model.requests().len();
+    fixture.transcript("Which airline had the most flights?", false).await;
+    let prompt = fixture.prompt(asked);
+    assert!(prompt.contains("('Delta Air Lines Inc.')") && !prompt.contains("United Air Lines"), "{prompt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_prompt_does_not_grow_with_the_catalog() {
     let fixture = AgentFixture::new(small_script()).await;
     let columns: Vec<String> = (0..80).map(|number| format!("measured_value_{number} DOUBLE")).collect();

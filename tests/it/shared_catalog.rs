@@ -5,6 +5,7 @@ mod histories;
 mod many_tables;
 mod outages;
 mod places;
+mod policies;
 mod schema_index;
 mod tls;
 

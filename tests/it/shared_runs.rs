@@ -228,6 +228,22 @@ async fn a_session_of_adk_is_read_and_deleted_through_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_session_of_adk_through_two_servers_all_stay() {
+    let servers = TwoServers::start("").await;
+    let path = "/apps/querent/users/u1/sessions/a1";
+    assert_eq!(servers.one.post(path, &json!({}), None).await.status, 200);
+    let changes = [&servers.one, &servers.two].into_iter().cycle().zip(0..10).map(|(server, number)| {
+        let delta = json!({ "stateDelta": { (format!("own{number}")): 1, (format!("app:{number}")): 1 } });
+        server.send(server.http.patch(server.url(path)).json(&delta), None)
+    });
+    for changed in futures::future::join_all(changes).await {
+        assert_eq!(changed.status, 200, "{}", changed.text);
+    }
+    let state = servers.two.get(path, None).await.json()["state"].clone();
+    assert_eq!(state.as_object().unwrap().len(), 20, "{state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_deleted_with_its_run_through_another_server() {
     let servers = TwoServers::start("").await;
     let body = json!({ "question": "slow", "session_id": "s1" });

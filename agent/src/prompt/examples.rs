@@ -1,9 +1,11 @@
 //! A few values of text columns, for the prompt: `manufacturer VARCHAR ('BOEING', 'EMBRAER')` shows a model how values
 //! are spelled, which no name or type does. They come from a bounded read as the caller, within a deadline, and are
 //! cached for the next run; a table that cannot be read in time is shown without them.
+//!
+//! Invariant: what is kept is used for a caller of the same rights, at the same version of the catalog, and for a while.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -30,11 +32,19 @@ const TABLES: usize = 6;
 const COLUMNS: usize = 16;
 /// Beyond this the cache is emptied; it fills again as it is used.
 const CACHED_TABLES: usize = 1_024;
+/// How long values are used again: which rows a policy leaves may depend on the time, and external files change unseen.
+const CACHED_FOR: Duration = Duration::from_secs(60);
 
-/// Values read before, by caller: another caller may see other rows.
+/// Values read before, by caller and version: another caller may see other rows, and later there are others.
 #[derive(Debug, Default)]
 pub(crate) struct ExampleCache {
-    tables: Mutex<HashMap<(String, Uuid), Examples>>,
+    tables: Mutex<HashMap<(String, Uuid), CachedExamples>>,
+}
+
+#[derive(Debug)]
+struct CachedExamples {
+    examples: Examples,
+    read_at: Instant,
 }
 
 impl ExampleCache {
@@ -44,20 +54,23 @@ impl ExampleCache {
         session: &Session,
         tables: Vec<TableInfo>,
     ) -> Vec<(TableInfo, Examples)> {
-        // Another token of the caller, and another policy, show other rows.
-        let policy = session.engine().catalog().policies().current().version;
-        let caller = format!("{:?} under policy {policy}", session.principal());
-        let reads = tables.iter().take(TABLES).map(|table| self.examples_of_table(session, &caller, table));
         let deadline = tokio::time::Instant::now() + DEADLINE;
+        let version = tokio::time::timeout_at(deadline, session.engine().catalog().tables().version()).await;
+        let Ok(Ok(version)) = version else {
+            return tables.into_iter().map(|table| (table, Examples::new())).collect();
+        };
+        // Another token of the caller, another policy, and what was committed since show other rows.
+        let reader = format!("{:?} at {version:?}", session.principal());
+        let reads = tables.iter().take(TABLES).map(|table| self.examples_of_table(session, &reader, table));
         let reads = reads.map(|read| async { tokio::time::timeout_at(deadline, read).await.unwrap_or_default() });
         let mut found = futures::future::join_all(reads).await.into_iter();
         tables.into_iter().map(|table| (table, found.next().unwrap_or_default())).collect()
     }
 
-    async fn examples_of_table(&self, session: &Session, caller: &str, table: &TableInfo) -> Examples {
-        let key = (caller.to_owned(), table.uuid);
-        if let Some(examples) = self.tables.lock().get(&key) {
-            return examples.clone();
+    async fn examples_of_table(&self, session: &Session, reader: &str, table: &TableInfo) -> Examples {
+        let key = (reader.to_owned(), table.uuid);
+        if let Some(cached) = self.tables.lock().get(&key).filter(|cached| cached.read_at.elapsed() < CACHED_FOR) {
+            return cached.examples.clone();
         }
         let examples = match read(session, table).await {
             Ok(examples) => examples,
@@ -70,7 +83,7 @@ impl ExampleCache {
         if tables.len() >= CACHED_TABLES {
             tables.clear();
         }
-        tables.insert(key, examples.clone());
+        tables.insert(key, CachedExamples { examples: examples.clone(), read_at: Instant::now() });
         examples
     }
 }

@@ -1,8 +1,9 @@
 //! Rows of `querent_conversation`. Listing those of a subject, of one of its users or of a space reads along one index.
 
 use chrono::Utc;
+use serde_json::{Map, Value};
 
-use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord, RECORD_BYTES};
+use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord, RECORD_BYTES, StateMerge};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
@@ -122,6 +123,25 @@ pub(super) fn update(
             Utc::now().timestamp_micros(),
         ])?;
     get(connection, who, key)
+}
+
+/// Runs in a write transaction, so that nobody changes the state between its reading and its writing.
+pub(super) fn merge_state(
+    connection: &StoreConnection,
+    who: &Principal,
+    key: &ConversationKey,
+    values: Map<String, Value>,
+    most: usize,
+) -> Result<StateMerge> {
+    let stored = get(connection, who, key)?;
+    let mut state: Map<String, Value> = serde_json::from_str(&stored.state_json).unwrap_or_default();
+    state.extend(values);
+    let state_json = Value::Object(state).to_string();
+    if state_json.len() > most {
+        return Ok(StateMerge::TooLarge { bytes: state_json.len() });
+    }
+    let change = ConversationChange { state_json: Some(state_json), ..ConversationChange::default() };
+    Ok(StateMerge::Merged(Box::new(update(connection, who, key, &change)?)))
 }
 
 pub(super) fn delete(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {

@@ -67,7 +67,7 @@ impl Session {
         let Some(table) = tables.resolve(&self.principal, std::slice::from_ref(name)).await?.pop().flatten() else {
             return Err(tables.not_found(&self.principal, name).await.into());
         };
-        let policies = self.engine.catalog().policies().current();
+        let policies = self.engine.catalog().policies().in_force().await?;
         let (rights, name) = (Rights::new(who, &policies), &table.info.name);
         let (known, masks) = (rights.columns(name), rights.masks(name));
         let columns = table.info.columns.iter().map(|column| {

@@ -22,6 +22,7 @@ use crate::sql::parameters::ParameterValues;
 use crate::sql::plan_notes::PlanNotes;
 use crate::sql::time_comparisons::settle_times;
 use crate::sql::with_indexed_searches;
+use crate::sql::write_statement::WriteStatement;
 use crate::telemetry;
 
 /// The longest text of which the plan is kept.
@@ -42,7 +43,8 @@ impl Session {
     /// Returns the authorised plan of a statement: one that is known, with these values, or one that is made now.
     pub(super) async fn authorized_plan(&self, text: &str, parameters: ParameterValues) -> Result<AuthorizedPlan> {
         let Some(place) = self.plan_place(text, &parameters) else {
-            return self.authorize(self.parse_and_plan(text, parameters, None).await?);
+            let plan = self.parse_and_plan(text, parameters, None).await?;
+            return self.authorize_planned(plan).await;
         };
         let result = self.result_place(&place, &parameters);
         if let Some(known) = self.known_plan(&place).await
@@ -52,8 +54,18 @@ impl Session {
             return Ok(plan.with_result(result_key(result, known.rows_decided_by())));
         }
         let notes = PlanNotes::default();
-        let plan = self.authorize(Box::pin(self.parse_and_plan(text, parameters, Some(&notes))).await?)?;
+        let plan = Box::pin(self.parse_and_plan(text, parameters, Some(&notes))).await?;
+        let plan = self.authorize_planned(plan).await?;
         Ok(plan.with_result(result_key(result, place.keep(notes))))
+    }
+
+    /// As [`Session::authorize`], of a statement that was planned just now, by the policy that holds. That of the tables which it
+    /// reads is known since they were resolved; one that only names what it changes may have read nothing.
+    async fn authorize_planned(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
+        if WriteStatement::from_plan(&plan).is_some_and(|change| change.database().is_some()) {
+            self.engine.catalog().policies().in_force().await?;
+        }
+        self.authorize(plan)
     }
 
     /// As [`Session::authorized_plan`], in a span of its own.

@@ -47,7 +47,7 @@ impl Session {
     /// only checks them. Returns the policy that held and the one that then holds. Errors: those of the statements,
     /// `not_allowed` for whoever is no administrator of all databases.
     pub async fn replace_policy(&self, text: &str, dry_run: bool) -> Result<(Arc<PolicySet>, PolicyDocument)> {
-        let before = self.engine.catalog().policies().current();
+        let before = self.engine.catalog().policies().in_force().await?;
         let mut document = PolicyDocument::default();
         for (statement, edit) in parse_policy_file(text, &self.database)? {
             let plan = WriteStatement::ChangePolicy { edit: Box::new(edit.clone()), text: statement }.into_plan();

@@ -512,7 +512,7 @@ impl SystemTableScan {
                 Ok((vector_indexes::rows(&self.schema, &indexes)?, None))
             }
             SystemTable::Policies => {
-                let policies = self.catalog.policies().current();
+                let policies = self.catalog.policies().in_force().await?;
                 Ok((policies::rows(&self.schema, &policies.document)?, None))
             }
             SystemTable::Databases | SystemTable::Schemata => {

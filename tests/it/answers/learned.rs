@@ -1,6 +1,7 @@
 //! Answers that people found right answer the next question: feedback on a run, the verified query that it proposes, and
 //! questions that are answered from that without the model.
 
+use querent_catalog::{NewVerifiedQuery, Principal};
 use querent_tests::script::run_sql;
 use querent_tests::{HttpReply, ServerProcess, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
@@ -81,6 +82,29 @@ async fn an_answer_marked_as_right_is_proposed_and_accepted() {
     // Saying it again proposes nothing new.
     let said = say(&server, run, json!({"verdict": "right"}), "ann-tok").await.json();
     assert_eq!(said["proposal"]["state"], "accepted", "{said}");
+}
+
+/// A proposal may be rejected while its query runs for whoever accepts it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_that_was_rejected_meanwhile_teaches_nothing() {
+    let server = started().await;
+    let events = ask(&server, QUESTION).await;
+    let said = say(&server, run_id(&events), json!({"verdict": "right"}), "ann-tok").await.json();
+    let id = said["proposal"]["id"].as_i64().unwrap();
+    let (catalog, who) = (server.engine().catalog(), Principal::local_admin());
+    let proposal = catalog.feedback().proposal(&who, id).await.unwrap();
+    let checked = NewVerifiedQuery {
+        database: proposal.database.clone(),
+        question: proposal.question.clone(),
+        sql: proposal.sql.clone(),
+        tables: proposal.tables.clone(),
+    };
+    let reject = format!("/v1/catalog/query-proposals/{id}/reject");
+    assert_eq!(server.post(&reject, &json!({}), Some("writer-tok")).await.status, 200);
+    let late = catalog.knowledge().accept_proposal(&who, &proposal, checked).await.unwrap_err();
+    assert_eq!(late.code(), "invalid_object");
+    let verified = server.get("/v1/catalog/verified-queries", Some("ann-tok")).await.json();
+    assert_eq!(verified["verified_queries"], json!([]), "{verified}");
 }
 
 /// What is right rests on the query that ran: the last of a run may have failed, or all of them.

@@ -205,8 +205,13 @@ async fn a_snapshot_stays_as_it_was() {
     rows(&session, "DROP TABLE jobs").await.unwrap();
     assert_eq!(code_of(&session, ".make graph_snapshot Third from Work").await, "kql_unknown_table");
     assert_eq!(kept().await, "2");
+    let (models, who) = (engine.catalog().graph_models(), Principal::local_admin());
+    let model = models.get(&who, "default", "Work").await.unwrap().unwrap();
     cells(&session, ".drop graph_model Work").await;
     assert_eq!(kept().await, "0");
+    // Of a model that is dropped while one is made there is none: the tables that it had made go.
+    let late = models.add_snapshot(&who, &model, "Late", &model.definition, &[]).await.unwrap_err();
+    assert_eq!(late.code(), "object_not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]

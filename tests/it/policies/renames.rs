@@ -1,5 +1,10 @@
 //! What DuckDB renames keeps its policies: they are about the table and the column, not about what these were called.
 
+use std::collections::BTreeSet;
+
+use querent_catalog::policy::{Grantee, Mask, PolicyDocument, PolicyEdit};
+use querent_catalog::{Principal, TableName};
+
 use super::{admin, caller, run};
 use crate::duckdb::duckdb;
 use crate::sql::{engine, rows};
@@ -62,4 +67,44 @@ async fn masks_and_conditions_follow_columns_whatever_they_are_called() {
     run(&root, &[r#"ALTER TABLE people RENAME COLUMN "ÖRT" TO "STRAßE""#]).await;
     run(&root, &["ALTER TABLE people RENAME COLUMN note TO remark"]).await;
     assert_eq!(rows(&anna, r#"SELECT id, "STRAßE" FROM people"#).await.unwrap(), [["1", "***"]]);
+}
+
+/// What is hidden may be renamed between a statement's check and its commit, by whoever works beside: the policy would then be of
+/// a name that nothing has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_of_what_was_renamed_meanwhile_is_a_conflict() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE people AS SELECT 1 AS id, '123' AS ssn",
+            "CREATE MASK hush ON people(id) USING (0) TO PUBLIC",
+            "ALTER TABLE people RENAME COLUMN ssn TO tax_id",
+        ],
+    )
+    .await;
+    let (policies, who) = (engine.catalog().policies(), Principal::local_admin());
+    let mask = |table: &str, column: &str| Mask {
+        name: "hidden".to_owned(),
+        table: TableName::new("default", table),
+        column: column.to_owned(),
+        expression: "'***'".to_owned(),
+        to: [Grantee::Public].into(),
+        except: BTreeSet::new(),
+    };
+    for checked_before in [mask("people", "ssn"), mask("persons", "tax_id")] {
+        let document = PolicyDocument { masks: vec![checked_before.clone()], ..PolicyDocument::default() };
+        let edit = PolicyEdit::CreateMask { mask: checked_before, or_replace: false };
+        assert_eq!(policies.change(&who, "CREATE MASK", edit).await.unwrap_err().code(), "conflict");
+        assert_eq!(policies.replace(&who, "policies", document).await.unwrap_err().code(), "conflict");
+    }
+    let edit = PolicyEdit::CreateMask { mask: mask("people", "TAX_ID"), or_replace: false };
+    policies.change(&who, "CREATE MASK", edit).await.unwrap();
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, "SELECT * FROM people").await.unwrap(), [["0", "***"]]);
+    // A policy of a table that is gone is in nobody's way.
+    let rest =
+        ["DROP TABLE people", "CREATE TABLE t AS SELECT 1 AS a", "CREATE MASK other ON t(a) USING (0) TO PUBLIC"];
+    run(&root, &rest).await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use querent_catalog::{LeasedWork, time_before};
 use querent_tests::{PostgresProcess, TestServer, TestSettings};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{create, names, open, snapshot};
 
@@ -71,4 +71,28 @@ async fn runs_and_items_have_the_time_of_the_database() {
     server.post("/v1/agent/ask", &json!({ "question": "and now?", "session_id": "s" }), None).await;
     let told = server.model.requests().last().unwrap().messages.clone();
     assert!(told.iter().any(|message| message.content.contains("one thing more")), "{told:?}");
+}
+
+/// What a user is granted through one server is good on the others for as long as it was said to be.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_of_applications_and_their_grants_end_by_the_clock_of_the_database() {
+    let postgres = PostgresProcess::start();
+    let url = database_ahead(&postgres);
+    let settings = TestSettings::default().change(|settings| settings.catalog.url = Some(url));
+    let server = TestServer::start(settings).await;
+    let asked = async |path: &str, body: Value| {
+        let request = server.http.post(server.url(path)).header("authorization", "Api-Key any-key").json(&body);
+        let answer = server.send(request, None).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.json()
+    };
+    let session = asked("/api/v1/embed/generate-session", json!({ "externalId": "x" })).await;
+    let token = asked("/api/v1/embed/session/token", json!({ "sessionId": session["sessionId"] })).await;
+    let good = "SELECT count(*) FROM querent_embed_grant
+                WHERE to_timestamp(expires_at / 1000000.0) > pg_catalog.clock_timestamp() + interval '2 hours'";
+    assert_eq!(postgres.psql("lake", good).unwrap().trim(), "2", "the session and the token");
+    let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
+    let chat = server.http.post(server.url("/api/v1/public/acme/agents/1/chat/stream-chat-state"));
+    let chat = chat.header("authorization", bearer).json(&json!({ "chatId": "c", "input": "how many?" }));
+    assert_eq!(server.send(chat, None).await.status, 200);
 }

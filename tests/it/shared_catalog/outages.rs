@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
-use querent_catalog::{Principal, Role, TableAlteration, TableKind, TableName, TableSource};
+use querent_catalog::{NewToken, Principal, Role, TableAlteration, TableKind, TableName, TableSource};
 use querent_engine::{Engine, EngineOptions, Limits};
 use querent_tests::{PostgresProcess, ServerProcess, wait_until};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{create, names, open, snapshot};
 use crate::sql::rows;
@@ -103,6 +104,39 @@ async fn a_lock_that_is_not_to_be_had_costs_one_statement() {
     // The connection writes again, and so does what follows other servers.
     create(&catalog, "customers").await.unwrap();
     assert_eq!(names(&catalog).await, ["customers", "orders"]);
+    catalog.close().await.unwrap();
+}
+
+/// What another server revoked is known while this one waits for its turn to write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_waits_keeps_no_revoked_token_valid() {
+    let postgres = Arc::new(PostgresProcess::start());
+    let url = postgres.new_database("lake");
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path(), &url).await;
+    let (admin, now) = (Principal::local_admin(), chrono::Utc::now());
+    let new: NewToken = serde_json::from_str(r#"{"name": "grafana", "role": "read"}"#).unwrap();
+    let (_, secret) = catalog.tokens().create(&admin, new, now).await.unwrap();
+    let holds = "BEGIN; LOCK TABLE ducklake_snapshot IN SHARE ROW EXCLUSIVE MODE; SELECT pg_sleep(600)";
+    let server = Arc::clone(&postgres);
+    let holder = tokio::task::spawn_blocking(move || server.psql("lake", holds).unwrap_err());
+    let locks = |is_granted: bool| {
+        format!(
+            "SELECT count(*) FROM pg_locks WHERE relation = 'ducklake_snapshot'::regclass
+             AND mode = 'ShareRowExclusiveLock' AND granted = {is_granted}"
+        )
+    };
+    let has_lock = async |is_granted: bool| postgres.psql("lake", &locks(is_granted)).unwrap().trim() == "1";
+    wait_until("the lock is held", async || has_lock(true).await).await;
+    let (mut waiting, writer) = (JoinSet::new(), Arc::clone(&catalog));
+    waiting.spawn(async move { create(&writer, "orders").await });
+    wait_until("the write waits", async || has_lock(false).await).await;
+    postgres.psql("lake", "UPDATE querent_token SET revoked_at = created_at").unwrap();
+    wait_until("the token is refused", async || catalog.tokens().principal_for(&secret, now).is_none()).await;
+    assert!(waiting.try_join_next().is_none(), "the token was valid for as long as the write waited");
+    postgres.psql("postgres", END_SLEEPERS).unwrap();
+    holder.await.unwrap();
+    waiting.join_next().await.unwrap().unwrap().unwrap();
     catalog.close().await.unwrap();
 }
 

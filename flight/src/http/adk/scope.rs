@@ -2,9 +2,7 @@
 
 use chrono::Utc;
 use querent_agent::protocols::adk::check_name;
-use querent_catalog::{
-    CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
-};
+use querent_catalog::{CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, StateMerge};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -96,20 +94,38 @@ pub(super) async fn merge_state(
     if delta.is_empty() {
         return Ok(session.clone());
     }
-    let state_json = merged(&session.state_json, delta)?;
-    take_room(state, principal, state_json.len()).await?;
-    let change = ConversationChange { state_json: Some(state_json), ..ConversationChange::default() };
-    Ok(state.agent.catalog().conversations().update(principal, &session.key, &change).await?)
+    take_room(state, principal, merged(&session.state_json, delta.clone())?.len()).await?;
+    put_into_state(state, principal, &session.key, delta).await
+}
+
+/// Puts what is kept of `delta` into the state of a conversation, beside what others put there. Errors: `state_too_large`.
+pub(super) async fn put_into_state(
+    state: &AppState,
+    principal: &Principal,
+    key: &ConversationKey,
+    delta: Map<String, Value>,
+) -> Result<ConversationRecord, OpenAiError> {
+    let values = kept(delta).collect();
+    match state.agent.catalog().conversations().merge_state(principal, key, values, MAX_STATE_BYTES).await? {
+        StateMerge::Merged(record) => Ok(*record),
+        StateMerge::TooLarge { bytes } => Err(too_large(bytes)),
+    }
 }
 
 /// Returns a state with the changes of `delta`. Errors: `state_too_large`.
-pub(super) fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
+fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
     let mut merged: Map<String, Value> = serde_json::from_str(state_json).unwrap_or_default();
-    merged.extend(delta.into_iter().filter(|(key, _)| !key.starts_with(OF_ONE_RUN)));
+    merged.extend(kept(delta));
     let text = Value::Object(merged).to_string();
-    if text.len() > MAX_STATE_BYTES {
-        let message = format!("the session's state would be {} bytes; at most {MAX_STATE_BYTES} are kept", text.len());
-        return Err(OpenAiError::bad_request(ErrorCode::StateTooLarge, "stateDelta", message));
-    }
-    Ok(text)
+    if text.len() > MAX_STATE_BYTES { Err(too_large(text.len())) } else { Ok(text) }
+}
+
+/// Returns the changes that do not belong to one run.
+fn kept(delta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    delta.into_iter().filter(|(key, _)| !key.starts_with(OF_ONE_RUN))
+}
+
+fn too_large(bytes: usize) -> OpenAiError {
+    let message = format!("the session's state would be {bytes} bytes; at most {MAX_STATE_BYTES} are kept");
+    OpenAiError::bad_request(ErrorCode::StateTooLarge, "stateDelta", message)
 }

@@ -7,16 +7,13 @@ use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
 };
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 
-use super::scope::merged;
+use super::scope::put_into_state;
 use crate::http::openai::error::OpenAiError;
 use crate::state::AppState;
 
 /// What is read so long after its last use counts as used again: unused conversations are deleted some day.
 const USED_EACH: TimeDelta = TimeDelta::days(1);
-/// Of two sessions that change what they share at the same time, each keeps the other's keys.
-static CHANGES: Mutex<()> = Mutex::const_new(());
 
 /// The sessions that share a key.
 #[derive(Clone, Copy)]
@@ -118,12 +115,9 @@ pub(super) async fn keep_shared(
         let (part, mut others): (Map<_, _>, Map<_, _>) =
             rest.into_iter().partition(|(key, _)| key.starts_with(shared.prefix()));
         if !part.is_empty() {
-            let _changing = CHANGES.lock().await;
             match shared.open(state, principal, session).await? {
                 Some(record) => {
-                    let state_json = Some(merged(&record.state_json, part)?);
-                    let change = ConversationChange { state_json, ..ConversationChange::default() };
-                    state.agent.catalog().conversations().update(principal, &record.key, &change).await?;
+                    put_into_state(state, principal, &record.key, part).await?;
                 }
                 // An administrator changes a session of somebody who shares nothing yet.
                 None => others.extend(part),

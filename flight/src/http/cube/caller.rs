@@ -99,8 +99,8 @@ impl CubeSurface {
             return application.map(CubeCaller::Application);
         }
         if scheme.eq_ignore_ascii_case("bearer") {
-            let granted =
-                state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
+            let catalog = state.agent.catalog();
+            let granted = catalog.external_users().find_grant(GrantKind::Token, secret, catalog.now().await?).await?;
             let user = granted_user(&granted.ok_or_else(unknown)?)?;
             return if self.still_grants(state, &user) { Ok(CubeCaller::User(user.principal)) } else { Err(unknown()) };
         }
@@ -174,7 +174,8 @@ impl Application {
             None => format!("cube:{}", external.id),
             Some(name) => format!("cube:{} via {name}", external.id),
         };
-        let now = Utc::now();
+        // By the clock that all servers have: one whose own is ahead would delete the user's threads early.
+        let now = state.agent.catalog().now().await?;
         let lives = external.ttl_seconds.map(|seconds| TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX)));
         let user = ExternalUser {
             subject: subject.clone(),

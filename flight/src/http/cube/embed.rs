@@ -26,11 +26,11 @@ pub(in crate::http) async fn generate_session(call: ApplicationCall) -> Result<R
     let user = GrantedUser { principal, sources };
     let principal = &user.principal;
     let session_id = Uuid::new_v4().to_string();
-    let ends = Utc::now() + SESSION_LIVES;
+    let catalog = state.agent.catalog();
+    let ends = catalog.now().await? + SESSION_LIVES;
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
     // The session carries the user's expiry, so that a token does not outlive the user.
     let stored = json!({ "user": user_json(&user)?, "expires_at": expires_at });
-    let catalog = state.agent.catalog();
     catalog
         .external_users()
         .insert_grant(GrantKind::Session, &session_id, principal.subject(), &stored.to_string(), ends)
@@ -43,14 +43,15 @@ pub(in crate::http) async fn token(call: ApplicationCall) -> Result<Response, Ap
     let ApplicationCall { state, surface, body, .. } = call;
     let session_id = cube::session_token(&body)?;
     let catalog = state.agent.catalog();
-    let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, Utc::now()).await?;
+    let now = catalog.now().await?;
+    let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, now).await?;
     let ended = || ApiError::new(ErrorCode::NotFound, "there is no such session; it may have ended: generate another");
     let session = session.ok_or_else(ended)?;
     let session: serde_json::Value = serde_json::from_str(&session).map_err(ApiError::internal)?;
     let user = session["user"].as_str().unwrap_or_default();
     let expires_at: Option<chrono::DateTime<Utc>> =
         serde_json::from_value(session["expires_at"].clone()).map_err(ApiError::internal)?;
-    let ends = Utc::now() + TOKEN_LIVES;
+    let ends = now + TOKEN_LIVES;
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     let granted = granted_user(user)?;
