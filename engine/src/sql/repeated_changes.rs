@@ -12,6 +12,7 @@ use super::catalog_table::CatalogTable;
 use super::plan_nodes::any_node;
 use super::resolved_names::NUMBERED_TABLE;
 use super::write_statement::{RowStatement, WriteStatement};
+use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
 
 /// How many columns of numbers are before the values of an UPDATE.
@@ -25,6 +26,16 @@ pub(crate) fn reads_what_it_changes(plan: &LogicalPlan) -> DataFusionResult<bool
         Some(statement) => change_reads_its_table(statement),
         None => Ok(false),
     }
+}
+
+/// Refuses several rows of values for a statement that is about another one: there is one plan to show.
+pub(super) fn refuse_repeated_explain(plan: &LogicalPlan, rows: usize) -> Result<()> {
+    if rows < 2 || !matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
+        return Ok(());
+    }
+    let message =
+        format!("EXPLAIN shows how a statement is executed once, and {rows} rows of values were given: bind one");
+    Err(EngineError::Plan { message })
 }
 
 fn change_reads_its_table(change: &WriteStatement) -> DataFusionResult<bool> {

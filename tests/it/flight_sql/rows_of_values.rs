@@ -43,6 +43,32 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
     }
 }
 
+/// There is one plan to show: a union of many was refused with an internal error.
+#[tokio::test]
+async fn explain_takes_one_row_of_values() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint)").await.unwrap();
+    let query = |handle| CommandPreparedStatementQuery { prepared_statement_handle: handle };
+    for sql in ["explain select a from t where a = ?", "explain analyze select a from t where a = ?"] {
+        for (values, is_shown) in [(vec![4], true), (vec![4, 6], false)] {
+            let prepared = raw.prepare(sql).await.unwrap();
+            let values: ArrayRef = Arc::new(Int64Array::from(values));
+            let answers = raw.put(&query(prepared.handle), &[row(vec![values])]).await.unwrap();
+            let bound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+            let handle = bound.prepared_statement_handle.expect("a handle with the values");
+            let info = raw.info(&query(handle)).await;
+            if is_shown {
+                let (_, batches) = decode(raw.fetch(ticket_of(&info.unwrap())).await.unwrap()).await;
+                assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{sql}");
+            } else {
+                assert!(info.as_ref().unwrap_err().message().contains("2 rows of values"), "{sql}: {info:?}");
+                assert_eq!(refused(info).1, "sql_plan_error");
+            }
+        }
+    }
+}
+
 /// The end of a series is a part of the plan, as is the value in a query that gives one of a row's.
 #[tokio::test]
 async fn what_is_planned_with_its_values_is_executed_for_each_row() {
