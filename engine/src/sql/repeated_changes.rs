@@ -28,14 +28,31 @@ pub(crate) fn reads_what_it_changes(plan: &LogicalPlan) -> DataFusionResult<bool
     }
 }
 
-/// Refuses several rows of values for a statement that is about another one: there is one plan to show.
-pub(super) fn refuse_repeated_explain(plan: &LogicalPlan, rows: usize) -> Result<()> {
-    if rows < 2 || !matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
-        return Ok(());
+/// Refuses several rows of values for a statement that is executed once: the plan that EXPLAIN shows is one, and a table that
+/// is made, rows that take the place of all others and a file would be those of the last row of values alone.
+pub(super) fn refuse_repeated(plan: &LogicalPlan, rows: usize) -> Result<()> {
+    let label = match plan {
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => Some("EXPLAIN"),
+        _ => WriteStatement::from_plan(plan).filter(|change| is_executed_once(change)).map(WriteStatement::label),
+    };
+    match label {
+        Some(label) if rows > 1 => {
+            let message = format!("{label} is executed once, and {rows} rows of values were given: bind one");
+            Err(EngineError::Plan { message })
+        }
+        _ => Ok(()),
     }
-    let message =
-        format!("EXPLAIN shows how a statement is executed once, and {rows} rows of values were given: bind one");
-    Err(EngineError::Plan { message })
+}
+
+fn is_executed_once(change: &WriteStatement) -> bool {
+    match change {
+        WriteStatement::Returning { statement, .. } => is_executed_once(statement),
+        WriteStatement::Insert { overwrite, .. } | WriteStatement::InsertTemporary { overwrite, .. } => *overwrite,
+        WriteStatement::CreateTable { .. } | WriteStatement::CreateTemporary { .. } | WriteStatement::CopyTo { .. } => {
+            true
+        }
+        _ => false,
+    }
 }
 
 fn change_reads_its_table(change: &WriteStatement) -> DataFusionResult<bool> {
