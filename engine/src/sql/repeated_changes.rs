@@ -29,28 +29,28 @@ pub(crate) fn reads_what_it_changes(plan: &LogicalPlan) -> DataFusionResult<bool
 }
 
 /// Refuses several rows of values for a statement that is executed once: the plan that EXPLAIN shows is one, and a table that
-/// is made, rows that take the place of all others and a file would be those of the last row of values alone.
+/// is made, or rows that take the place of all others, would be those of the last row of values alone.
 pub(super) fn refuse_repeated(plan: &LogicalPlan, rows: usize) -> Result<()> {
     let label = match plan {
         LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => Some("EXPLAIN"),
         _ => WriteStatement::from_plan(plan).filter(|change| is_executed_once(change)).map(WriteStatement::label),
     };
     match label {
-        Some(label) if rows > 1 => {
-            let message = format!("{label} is executed once, and {rows} rows of values were given: bind one");
-            Err(EngineError::Plan { message })
-        }
+        Some(label) if rows > 1 => Err(takes_one_row(label)),
         _ => Ok(()),
     }
+}
+
+/// The error of a statement that is executed once and was given several rows of values.
+pub(crate) fn takes_one_row(label: &str) -> EngineError {
+    EngineError::Plan { message: format!("{label} is executed once, and takes one row of values: bind one") }
 }
 
 fn is_executed_once(change: &WriteStatement) -> bool {
     match change {
         WriteStatement::Returning { statement, .. } => is_executed_once(statement),
         WriteStatement::Insert { overwrite, .. } | WriteStatement::InsertTemporary { overwrite, .. } => *overwrite,
-        WriteStatement::CreateTable { .. } | WriteStatement::CreateTemporary { .. } | WriteStatement::CopyTo { .. } => {
-            true
-        }
+        WriteStatement::CreateTable { .. } | WriteStatement::CreateTemporary { .. } => true,
         _ => false,
     }
 }

@@ -62,7 +62,7 @@ async fn explain_takes_one_row_of_values() {
                 let (_, batches) = decode(raw.fetch(ticket_of(&info.unwrap())).await.unwrap()).await;
                 assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{sql}");
             } else {
-                assert!(info.as_ref().unwrap_err().message().contains("2 rows of values"), "{sql}: {info:?}");
+                assert!(info.as_ref().unwrap_err().message().contains("takes one row of values"), "{sql}: {info:?}");
                 assert_eq!(refused(info).1, "sql_plan_error");
             }
         }
@@ -86,7 +86,7 @@ async fn a_table_that_is_made_and_rows_that_replace_others_take_one_row_of_value
         let values = row(vec![Arc::new(Int64Array::from(vec![1, 2]))]);
         let refusal = raw.updated(&update(prepared.handle), &[values]).await;
         let message = refusal.as_ref().unwrap_err().message();
-        assert!(message.contains(&format!("{label} is executed once, and 2 rows of values")), "{sql}: {message}");
+        assert!(message.contains(&format!("{label} is executed once, and takes one row")), "{sql}: {message}");
         assert_eq!(refused(refusal).1, "sql_plan_error", "{sql}");
     }
     assert_eq!(raw.number("select a from t").await, 7);
