@@ -27,6 +27,8 @@ const LIFETIME: Duration = Duration::from_secs(60 * 60);
 const MAX_ANSWERS: usize = 1_000;
 const MAX_BYTES: usize = 64 << 20;
 const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// Within how much of its beginning an answer says its own id.
+const MAX_BYTES_TO_ID: usize = 4 << 10;
 /// What an answer takes beside its bytes.
 const ANSWER_BYTES: usize = 1 << 10;
 
@@ -186,6 +188,14 @@ impl IdempotentAnswers {
         AwaitedAnswer { answers: self.clone(), name, answer: Arc::clone(answer), done: false }
     }
 
+    /// Forgets the answers of `subject` that are the document `id`, or its events: it is deleted, and asked for with the same
+    /// key again it is made anew.
+    pub(crate) fn forget_document(&self, subject: &str, id: &str) {
+        // Others name it otherwise, such as the responses that go on from it.
+        let own_id = format!("\"id\":\"{id}\"");
+        self.answers.lock().retain(|_, answer| answer.subject != subject || !answer.begins_with(&own_id));
+    }
+
     fn forget(&self, name: &[u8; 32]) {
         self.answers.lock().remove(name);
     }
@@ -199,10 +209,16 @@ impl KeptAnswer {
 
     /// Whether its body, as far as it has come, has these words.
     fn has(&self, words: &str) -> bool {
-        let mut body = Vec::new();
-        for chunk in self.chunks.lock().iter() {
-            body.extend_from_slice(chunk);
-        }
+        self.has_within(words, usize::MAX)
+    }
+
+    /// Whether the beginning of its body has these words.
+    fn begins_with(&self, words: &str) -> bool {
+        self.has_within(words, MAX_BYTES_TO_ID)
+    }
+
+    fn has_within(&self, words: &str, bytes: usize) -> bool {
+        let body: Vec<u8> = self.chunks.lock().iter().flatten().copied().take(bytes).collect();
         body.windows(words.len()).any(|part| part == words.as_bytes())
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use async_trait::async_trait;
@@ -269,6 +269,24 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
         };
         assert_eq!((error.code(), error.to_string().as_str()), (code, message), "`{sql}`");
     }
+}
+
+/// Executed for each row of values, a file would have the rows of the last one: it had those of all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_and_execute_take_one_row_of_values() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine).with_variables(Arc::default());
+    rows(&session, "PREPARE p AS SELECT $1 + 1").await.unwrap();
+    let file = folder.path().join("made.csv");
+    let copy = format!("COPY (SELECT ? AS a) TO '{}'", file.display());
+    for (sql, label) in [(copy.as_str(), "COPY TO"), ("EXECUTE p(?)", "EXECUTE")] {
+        let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        let values = RecordBatch::try_from_iter([("1", values)]).unwrap();
+        let refusal = session.plan_sql_with_rows(sql, values).await.err().unwrap();
+        assert_eq!(refusal.code(), "sql_plan_error", "{sql}: {refusal}");
+        assert!(refusal.to_string().contains(&format!("{label} is executed once")), "{sql}: {refusal}");
+    }
+    assert!(!file.exists(), "nothing is written");
 }
 
 /// Each example of the page runs, and answers what the page says.

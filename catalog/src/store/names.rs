@@ -79,7 +79,7 @@ impl KeyPattern {
         let mut beginning = Vec::new();
         let mut in_beginning = true;
         let lower = name_key(pattern);
-        let mut chars = lower.chars().peekable();
+        let mut chars = lower.chars();
         while let Some(c) = chars.next() {
             match c {
                 '%' | '_' => {
@@ -89,11 +89,9 @@ impl KeyPattern {
                     beginning.extend(in_beginning.then_some(None));
                 }
                 '\\' => {
-                    // An escape at the end of a pattern, or before an ordinary character, stands for itself.
-                    let literal = match chars.peek() {
-                        Some('%' | '_' | '\\') => chars.next().unwrap_or('\\'),
-                        _ => '\\',
-                    };
+                    // As in LIKE of SQL, whose conditions are looked up by these: before an ordinary character it is that
+                    // character, and at the end of a pattern it stands for itself.
+                    let literal = chars.next().unwrap_or('\\');
                     push_literal(&mut like, literal);
                     beginning.extend(in_beginning.then_some(Some(literal)));
                     if in_prefix {
@@ -203,7 +201,8 @@ mod tests {
         assert_eq!(pattern.like, r"otel\_lo%s\%");
         assert_eq!(pattern.at_least, "otel_lo");
         assert_eq!(KeyPattern::new("%x").below, "");
-        assert_eq!(KeyPattern::new(r"a\b").like, r"a\\b");
+        assert_eq!(KeyPattern::new(r"a\b").like, "ab", "as in LIKE of SQL");
+        assert_eq!(KeyPattern::new(r"a\\b\").like, r"a\\b\\");
     }
 
     #[test]

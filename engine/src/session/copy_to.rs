@@ -30,6 +30,7 @@ use crate::policy::{allowed_location, require_server_admin};
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::ParsedStatement;
 use crate::sql::query_from_table;
+use crate::sql::repeated_changes::takes_one_row;
 use crate::sql::write_statement::{CopyFormat, CopyTarget, WriteStatement};
 use crate::type_names::sql_name;
 
@@ -66,6 +67,10 @@ impl Session {
             statement: Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
             ..parsed.clone()
         };
+        if parameters.has_several_rows() {
+            // Executed for each, the file would have the rows of the last one.
+            return Err(takes_one_row("COPY TO"));
+        }
         let input = Box::pin(self.plan_parsed(inner, parameters.clone())).await?;
         if WriteStatement::from_plan(&input).is_some() {
             return Err(EngineError::Plan { message: "COPY writes the rows of a query".into() });

@@ -16,6 +16,7 @@ use crate::error::{EngineError, Result};
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::ParsedStatement;
 use crate::sql::query_of_items;
+use crate::sql::repeated_changes::takes_one_row;
 use crate::sql::session_settings::SCHEMA;
 use crate::sql::session_variables::{
     MAX_STATEMENT_BYTES, NamedStatement, SessionChange, SessionVariables, outside_a_session,
@@ -142,6 +143,9 @@ impl Session {
         parameters: &ParameterValues,
     ) -> Result<LogicalPlan> {
         let variables = self.variables.as_ref().ok_or_else(|| outside_a_session("EXECUTE"))?;
+        if parameters.has_several_rows() {
+            return Err(takes_one_row("EXECUTE"));
+        }
         let named = variables.statement(&name)?;
         let (given, expected) = (values.len(), named.statement.parameters);
         if given != expected {

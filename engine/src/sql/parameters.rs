@@ -32,7 +32,7 @@ use datafusion::sql::sqlparser::ast::{self, Value, ValueWithSpan, VisitorMut};
 
 use super::catalog_table::CatalogTable;
 use super::parse::ParsedStatement;
-use super::repeated_changes::reads_what_it_changes;
+use super::repeated_changes::{reads_what_it_changes, refuse_repeated};
 use super::syntax::visit_statement;
 use super::write_statement::WriteStatement;
 use crate::error::{EngineError, Result};
@@ -352,6 +352,7 @@ fn note_parts(call: &ScalarFunction, data_type: &DataType, types: &mut BTreeMap<
 }
 
 fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
+    refuse_repeated(&plan, rows.num_rows())?;
     if let Some(change) = WriteStatement::from_plan(&plan)
         && let Some(input) = change.input()
     {

@@ -12,6 +12,7 @@ use super::catalog_table::CatalogTable;
 use super::plan_nodes::any_node;
 use super::resolved_names::NUMBERED_TABLE;
 use super::write_statement::{RowStatement, WriteStatement};
+use crate::error::{EngineError, Result};
 use crate::identifiers::{FILE_COLUMN, POSITION_COLUMN, same_name};
 
 /// How many columns of numbers are before the values of an UPDATE.
@@ -24,6 +25,33 @@ pub(crate) fn reads_what_it_changes(plan: &LogicalPlan) -> DataFusionResult<bool
         Some(WriteStatement::Returning { statement, .. }) => change_reads_its_table(statement),
         Some(statement) => change_reads_its_table(statement),
         None => Ok(false),
+    }
+}
+
+/// Refuses several rows of values for a statement that is executed once: the plan that EXPLAIN shows is one, and a table that
+/// is made, or rows that take the place of all others, would be those of the last row of values alone.
+pub(super) fn refuse_repeated(plan: &LogicalPlan, rows: usize) -> Result<()> {
+    let label = match plan {
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => Some("EXPLAIN"),
+        _ => WriteStatement::from_plan(plan).filter(|change| is_executed_once(change)).map(WriteStatement::label),
+    };
+    match label {
+        Some(label) if rows > 1 => Err(takes_one_row(label)),
+        _ => Ok(()),
+    }
+}
+
+/// The error of a statement that is executed once and was given several rows of values.
+pub(crate) fn takes_one_row(label: &str) -> EngineError {
+    EngineError::Plan { message: format!("{label} is executed once, and takes one row of values: bind one") }
+}
+
+fn is_executed_once(change: &WriteStatement) -> bool {
+    match change {
+        WriteStatement::Returning { statement, .. } => is_executed_once(statement),
+        WriteStatement::Insert { overwrite, .. } | WriteStatement::InsertTemporary { overwrite, .. } => *overwrite,
+        WriteStatement::CreateTable { .. } | WriteStatement::CreateTemporary { .. } => true,
+        _ => false,
     }
 }
 

@@ -96,6 +96,11 @@ async fn tables_are_filtered_by_patterns_and_types() {
     assert_eq!(tables_of(&mut raw, named("fl%")).await, base[..3]);
     assert_eq!(tables_of(&mut raw, named("fl_x")).await, base[..2], "_ is any character");
     assert_eq!(tables_of(&mut raw, named("fl\\_x")).await, base[..1], "unless escaped");
+    assert_eq!(
+        tables_of(&mut raw, named("fl\\ights")).await,
+        base[2..3],
+        "an escaped letter is the letter, as in LIKE"
+    );
     assert_eq!(tables_of(&mut raw, named("FLIGHTS")).await, base[2..3], "case does not matter");
     assert_eq!(tables_of(&mut raw, named("nothing%")).await, [""; 0]);
     assert_eq!(tables_of(&mut raw, named("it's \"quoted\"")).await, [""; 0]);

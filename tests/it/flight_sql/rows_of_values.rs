@@ -43,6 +43,59 @@ async fn rows_come_in_the_order_of_the_values_and_of_the_query() {
     }
 }
 
+/// There is one plan to show: a union of many was refused with an internal error.
+#[tokio::test]
+async fn explain_takes_one_row_of_values() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint)").await.unwrap();
+    let query = |handle| CommandPreparedStatementQuery { prepared_statement_handle: handle };
+    for sql in ["explain select a from t where a = ?", "explain analyze select a from t where a = ?"] {
+        for (values, is_shown) in [(vec![4], true), (vec![4, 6], false)] {
+            let prepared = raw.prepare(sql).await.unwrap();
+            let values: ArrayRef = Arc::new(Int64Array::from(values));
+            let answers = raw.put(&query(prepared.handle), &[row(vec![values])]).await.unwrap();
+            let bound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+            let handle = bound.prepared_statement_handle.expect("a handle with the values");
+            let info = raw.info(&query(handle)).await;
+            if is_shown {
+                let (_, batches) = decode(raw.fetch(ticket_of(&info.unwrap())).await.unwrap()).await;
+                assert!(batches.iter().any(|batch| batch.num_rows() > 0), "{sql}");
+            } else {
+                assert!(info.as_ref().unwrap_err().message().contains("takes one row of values"), "{sql}: {info:?}");
+                assert_eq!(refused(info).1, "sql_plan_error");
+            }
+        }
+    }
+}
+
+/// Executed for each row of values, the table would be there already, or have the last one alone: it had all of them.
+#[tokio::test]
+async fn a_table_that_is_made_and_rows_that_replace_others_take_one_row_of_values() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t as select 7 as a").await.unwrap();
+    let update = |handle| CommandPreparedStatementUpdate { prepared_statement_handle: handle };
+    for (sql, label) in [
+        ("create table made as select ? as a", "CREATE TABLE AS"),
+        ("create or replace table t as select ? as a", "CREATE TABLE AS"),
+        ("create temporary table made as select a from t where a < ?", "CREATE TEMPORARY TABLE"),
+        ("insert overwrite t select ?", "INSERT OVERWRITE"),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap();
+        let values = row(vec![Arc::new(Int64Array::from(vec![1, 2]))]);
+        let refusal = raw.updated(&update(prepared.handle), &[values]).await;
+        let message = refusal.as_ref().unwrap_err().message();
+        assert!(message.contains(&format!("{label} is executed once, and takes one row")), "{sql}: {message}");
+        assert_eq!(refused(refusal).1, "sql_plan_error", "{sql}");
+    }
+    assert_eq!(raw.number("select a from t").await, 7);
+    let prepared = raw.prepare("create or replace table t as select ? as a").await.unwrap();
+    let one = row(vec![Arc::new(Int64Array::from(vec![9]))]);
+    assert_eq!(raw.updated(&update(prepared.handle), &[one]).await.unwrap(), 1);
+    assert_eq!(raw.number("select a from t").await, 9);
+}
+
 /// The end of a series is a part of the plan, as is the value in a query that gives one of a row's.
 #[tokio::test]
 async fn what_is_planned_with_its_values_is_executed_for_each_row() {

@@ -96,6 +96,39 @@ async fn a_request_that_is_sent_twice_runs_once() {
     assert_eq!(long.0, 400, "{}", long.2);
 }
 
+/// What is forgotten is not told again to whoever has its key. A response that goes on from it, and names it, is kept.
+#[tokio::test]
+async fn the_answer_of_what_was_deleted_is_forgotten() {
+    let server = serve().await;
+    let message = json!([{ "role": "user", "content": "hello" }]);
+    let requests = [
+        ("/v1/responses", json!({ "input": "hello" })),
+        ("/v1/responses", json!({ "input": "hello", "stream": true })),
+        ("/v1/chat/completions", json!({ "messages": message, "store": true })),
+    ];
+    for (index, (path, body)) in requests.iter().enumerate() {
+        let key = format!("key-{index}");
+        let (status, _, first) = send(&server, path, &key, body).await;
+        assert_eq!(status, 200, "{first}");
+        let id: String = first.split("\"id\":\"").nth(1).unwrap().chars().take_while(|c| *c != '"').collect();
+        let next = json!({ "input": "and then?", "previous_response_id": id });
+        let goes_on = id.starts_with("resp_");
+        if goes_on {
+            assert_eq!(send(&server, path, &format!("next-{index}"), &next).await.0, 200);
+        }
+        let deleted =
+            server.http.delete(server.url(&format!("{path}/{id}"))).header("authorization", "Api-Key any-key");
+        let deleted = deleted.send().await.unwrap();
+        assert_eq!(deleted.status(), 200, "{}", deleted.text().await.unwrap());
+        let (status, again, text) = send(&server, path, &key, body).await;
+        assert_eq!((status, again), (200, false), "{text}");
+        assert!(!text.contains(&id), "{text}");
+        if goes_on {
+            assert!(send(&server, path, &format!("next-{index}"), &next).await.1, "the answer that names it is kept");
+        }
+    }
+}
+
 /// Of two keys one would have no effect.
 #[tokio::test]
 async fn two_keys_are_refused() {

@@ -16,7 +16,7 @@ use crate::protocols::responses::{BadRequest, InputItem};
 pub struct RunDecisions {
     approve: Option<bool>,
     reason: Option<String>,
-    decisions: Vec<CallVerdict>,
+    decisions: Option<Vec<CallVerdict>>,
 }
 
 /// The decision on one call.
@@ -38,7 +38,7 @@ impl RunDecisions {
             return Err(BadRequest::new("unknown_call", "decisions", message));
         }
         let verdicts = match (self.approve, self.decisions) {
-            (Some(approve), decisions) if decisions.is_empty() => {
+            (Some(approve), None) => {
                 let all = calls.iter().map(|call| CallVerdict {
                     approval_id: call.call_id.clone(),
                     approve,
@@ -46,7 +46,7 @@ impl RunDecisions {
                 });
                 all.collect()
             }
-            (None, decisions) if !decisions.is_empty() && self.reason.is_none() => decisions,
+            (None, Some(decisions)) if !decisions.is_empty() && self.reason.is_none() => decisions,
             _ => {
                 let message = "send `approve` (and `reason`) for all calls, or `decisions` with one for each";
                 return Err(BadRequest::invalid("approve", message));
@@ -137,6 +137,8 @@ mod tests {
         assert_eq!(read(each).into_items(&calls(&["a", "b"])).unwrap().len(), 2);
         for (body, code) in [
             ("{}", "invalid_request"),
+            (r#"{"decisions": []}"#, "invalid_request"),
+            (r#"{"approve": true, "decisions": []}"#, "invalid_request"),
             (r#"{"reason": "why"}"#, "invalid_request"),
             (r#"{"approve": true, "decisions": [{"approval_id": "a", "approve": true}]}"#, "invalid_request"),
             (r#"{"decisions": [{"approval_id": "a", "approve": true}]}"#, "invalid_request"),

@@ -297,6 +297,10 @@ fn parse_block(block: &Value, at: &str) -> Result<InputContent, BadRequest> {
     if let Value::String(text) = block {
         return Ok(InputContent::Text(text.clone()));
     }
+    if !block.is_object() {
+        let message = format!("a part of `{at}` must be an object or a text, not {}", kind_of(block));
+        return Err(BadRequest::invalid(&format!("{at}.content"), message));
+    }
     let is_file = ["inlineData", "inline_data", "fileData", "file_data"].iter().any(|name| block[*name].is_object());
     if is_file && block["text"].as_str().is_some_and(|text| !text.is_empty()) {
         let message = format!("a part of `{at}` is text and a file at once; make parts of them");
@@ -550,6 +554,16 @@ mod tests {
             assert_eq!(serde_json::from_str::<Value>(&output_text(&rows)).ok(), Some(rows));
         }
     }
+
+    #[test]
+    fn a_part_that_is_none_is_called_what_it_is() {
+        for (part, kind) in [(json!(7), "a number"), (json!([]), "an array"), (Value::Null, "null")] {
+            let refusal = parse_content(&json!([{ "text": "a" }, part]), "input[0]").unwrap_err();
+            assert_eq!(refusal.param.as_deref(), Some("input[0].content"));
+            assert_eq!(refusal.message, format!("a part of `input[0]` must be an object or a text, not {kind}"));
+        }
+    }
+
     #[test]
     fn a_servers_call_may_have_lost_its_id() {
         let call = |id: Value| json!({ "type": "mcp_call", "id": id, "name": "run_sql", "arguments": "{}" });

@@ -133,6 +133,7 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     state.agent.delete_run(&principal, &run).await?;
+    state.idempotent_answers.forget_document(&run.subject, &id);
     let deleted = json!({ "id": id, "object": "chat.completion.deleted", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }

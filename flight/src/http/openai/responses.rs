@@ -261,6 +261,7 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     state.agent.delete_run(&principal, &run).await?;
+    state.idempotent_answers.forget_document(&run.subject, &response_id(run.run_id));
     let deleted = json!({ "id": response_id(run.run_id), "object": "response", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }
