@@ -481,8 +481,8 @@ export interface PostA2aInput {
   body: {
     /** 2.0 */
     jsonrpc: string;
-    /** which the answer repeats; also a number */
-    id: string;
+    /** a text or a number, which the answer repeats */
+    id: any;
     /** `SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`, `SubscribeToTask` */
     method: string;
     /** of the method */
@@ -764,7 +764,7 @@ export interface PostApiChatInput {
   "Last-Event-ID"?: string;
   body: {
     /** the question; may be missing where a paused conversation goes on */
-    ask: string;
+    ask?: string;
     /** the conversation as the last answer gave it; first the system's message */
     conversation_history?: any[];
     /** a configured model's name */
@@ -1001,6 +1001,8 @@ export interface PostMcpInput {
   body: {
     /** JSON-RPC's version */
     jsonrpc: "2.0";
+    /** a text or a number, which the answer repeats; a notification has none */
+    id?: any;
     /** what to do */
     method?: string;
     /** its parameters */
@@ -1826,14 +1828,46 @@ export interface PostChatCompletionsInput {
     stream?: boolean;
     /** `{include_usage}` */
     stream_options?: Record<string, any>;
+    /** keeps the conversation under this id */
+    session_id?: string;
+    /** whether it can be retrieved; false unless said otherwise */
+    store?: boolean;
     /** functions that the client executes */
     tools?: any[];
     /** whether a tool must be called */
     tool_choice?: string | Record<string, any>;
+    /** false: one call in a turn */
+    parallel_tool_calls?: boolean;
     /** the answer's form, a JSON schema */
     response_format?: Record<string, any>;
-    /** keeps the conversation under this id */
-    session_id?: string;
+    /** tokens of one turn */
+    max_completion_tokens?: number;
+    /** the same */
+    max_tokens?: number;
+    /** to the model, 0 to 2 */
+    temperature?: number;
+    /** to the model, 0 to 1 */
+    top_p?: number;
+    /** to the model, where its provider takes one; a whole number */
+    seed?: number;
+    /** up to four texts that end the answer */
+    stop?: string | any[];
+    /** to models that take one, -2 to 2 */
+    presence_penalty?: number;
+    /** to models that take one, -2 to 2 */
+    frequency_penalty?: number;
+    /** other than `none`: shows the thinking */
+    reasoning_effort?: string;
+    /** up to 16 pairs of texts */
+    metadata?: Record<string, any>;
+    /** of KsADK's clients: `{thinking}` */
+    model_options?: Record<string, any>;
+    /** of KsADK's clients: files of the newest message */
+    attachments?: any[];
+    /** the same */
+    current_attachments?: any[];
+    /** false: `attachments` are of earlier messages */
+    has_current_files?: boolean;
   };
 }
 
@@ -1919,6 +1953,18 @@ export interface PostCompletionsInput {
     stream_options?: Record<string, any>;
     /** tokens of one turn */
     max_tokens?: number;
+    /** to the model, 0 to 2 */
+    temperature?: number;
+    /** to the model, 0 to 1 */
+    top_p?: number;
+    /** to the model, where its provider takes one; a whole number */
+    seed?: number;
+    /** up to four texts that end the answer */
+    stop?: string | any[];
+    /** to models that take one, -2 to 2 */
+    presence_penalty?: number;
+    /** to models that take one, -2 to 2 */
+    frequency_penalty?: number;
   };
 }
 
@@ -2144,6 +2190,10 @@ export interface PostMessagesInput {
     tool_choice?: Record<string, any>;
     /** `{type: enabled}` shows the thinking */
     thinking?: Record<string, any>;
+    /** to the model, 0 to 1 */
+    temperature?: number;
+    /** to the model, 0 to 1 */
+    top_p?: number;
     /** texts that end the answer */
     stop_sequences?: any[];
     /** `{format}`: the answer's form, a JSON schema */
@@ -2169,6 +2219,14 @@ export interface PostMessagesCountTokensInput {
     system?: string | any[];
     /** functions that the client executes */
     tools?: any[];
+    /** auto, any, none, or a tool */
+    tool_choice?: Record<string, any>;
+    /** `{type: enabled}` shows the thinking */
+    thinking?: Record<string, any>;
+    /** `{format}`: the answer's form, a JSON schema */
+    output_config?: Record<string, any>;
+    /** the same, as clients sent it while it was a beta */
+    output_format?: Record<string, any>;
   };
 }
 
@@ -2317,8 +2375,8 @@ export interface PostQueryAnswer {
 
 export interface PostResponsesInput {
   body: {
-    /** a text, or items */
-    input: string | any[];
+    /** a text, or items; it may be missing where what is continued has items that ask or decide something */
+    input?: string | any[];
     /** `querent`, or a configured model's name */
     model?: string;
     /** whether to answer with server-sent events */
@@ -2329,6 +2387,8 @@ export interface PostResponsesInput {
     previous_response_id?: string;
     /** the conversation; not with `previous_response_id` */
     conversation?: string | Record<string, any>;
+    /** keeps the conversation under this id */
+    session_id?: string;
     /** whether it can be retrieved; true unless said otherwise */
     store?: boolean;
     /** whether to answer before it is done */
@@ -2337,14 +2397,36 @@ export interface PostResponsesInput {
     tools?: any[];
     /** whether a tool must be called */
     tool_choice?: string | Record<string, any>;
+    /** false: one call in a turn */
+    parallel_tool_calls?: boolean;
+    /** calls of the server's tools; 0: none */
+    max_tool_calls?: number;
     /** `{format}`: the answer's form, a JSON schema */
     text?: Record<string, any>;
     /** tokens of one turn */
     max_output_tokens?: number;
+    /** to the model, 0 to 2 */
+    temperature?: number;
+    /** to the model, 0 to 1 */
+    top_p?: number;
+    /** to models that take one, -2 to 2 */
+    presence_penalty?: number;
+    /** to models that take one, -2 to 2 */
+    frequency_penalty?: number;
     /** `{summary}` shows the thinking */
     reasoning?: Record<string, any>;
+    /** `{type: compaction, compact_threshold}` */
+    context_management?: any[];
     /** up to 16 pairs of texts */
     metadata?: Record<string, any>;
+    /** of KsADK's clients: `{thinking}` */
+    model_options?: Record<string, any>;
+    /** of KsADK's clients: files of the newest message */
+    attachments?: any[];
+    /** the same */
+    current_attachments?: any[];
+    /** false: `attachments` are of earlier messages */
+    has_current_files?: boolean;
   };
 }
 
@@ -2363,34 +2445,28 @@ export interface PostResponsesCompactInput {
 
 export interface PostResponsesInputTokensInput {
   body: {
-    /** a text, or items */
-    input: string | any[];
+    /** a text, or items; it may be missing where what is continued has items that ask or decide something */
+    input?: string | any[];
     /** `querent`, or a configured model's name */
     model?: string;
-    /** whether to answer with server-sent events */
-    stream?: boolean;
     /** what the model is told besides */
     instructions?: string;
     /** the response that this one continues */
     previous_response_id?: string;
     /** the conversation; not with `previous_response_id` */
     conversation?: string | Record<string, any>;
-    /** whether it can be retrieved; true unless said otherwise */
-    store?: boolean;
-    /** whether to answer before it is done */
-    background?: boolean;
+    /** keeps the conversation under this id */
+    session_id?: string;
     /** functions that the client executes */
     tools?: any[];
     /** whether a tool must be called */
     tool_choice?: string | Record<string, any>;
+    /** false: one call in a turn */
+    parallel_tool_calls?: boolean;
     /** `{format}`: the answer's form, a JSON schema */
     text?: Record<string, any>;
-    /** tokens of one turn */
-    max_output_tokens?: number;
     /** `{summary}` shows the thinking */
     reasoning?: Record<string, any>;
-    /** up to 16 pairs of texts */
-    metadata?: Record<string, any>;
   };
 }
 

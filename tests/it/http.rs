@@ -257,7 +257,14 @@ async fn cors_headers_are_sent_by_setting_only() {
     // What libraries in browsers read of an answer.
     let answered = open.send(open.http.get(open.url("/health")).header("origin", "https://a.example"), None).await;
     let exposed = answered.header("access-control-expose-headers").to_owned();
-    for name in ["x-should-retry", "retry-after", "idempotency-replayed", "x-request-id", "mcp-session-id"] {
+    for name in [
+        "x-should-retry",
+        "retry-after",
+        "idempotency-replayed",
+        "x-querent-result-cache",
+        "x-request-id",
+        "mcp-session-id",
+    ] {
         assert!(exposed.split(',').any(|one| one.trim() == name), "{name}: {exposed}");
     }
 }

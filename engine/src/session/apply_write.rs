@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -26,6 +26,7 @@ use crate::policy::allowed_location;
 use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, GraphChange, WriteStatement};
 use crate::stream::ResultTypes;
+use crate::tables::external::with_text_parts;
 use crate::tables::{external, managed};
 use crate::temporary::no_session;
 
@@ -252,7 +253,7 @@ impl TableDefinition {
     fn schema(&self, input: &Schema, with_rows: bool) -> Schema {
         let fields = input.fields().iter().map(|field| {
             let nullable = (with_rows || field.is_nullable()) && !self.is_not_null(field.name());
-            Field::clone(field).with_nullable(nullable)
+            table_column(field).with_nullable(nullable)
         });
         Schema::new(fields.collect::<Vec<_>>())
     }
@@ -327,11 +328,22 @@ async fn require_none(session: &Session, columns: &[&str], nulls: &LogicalPlan, 
     Ok(())
 }
 
+/// Returns a query's column as that of a table: what only nulls are known of is text, as in rows that are imported or that a
+/// client sends. A column of no type could hold nothing else.
+fn table_column(field: &Field) -> Field {
+    let data_type = match field.data_type() {
+        DataType::Null => DataType::Utf8,
+        nested if nested.is_nested() => with_text_parts(nested, &mut |part| part.data_type().is_null()),
+        known => known.clone(),
+    };
+    field.clone().with_data_type(data_type)
+}
+
 /// Returns the schema of a table of a query's rows: that they have no nulls now does not mean that it never will, unless
 /// the column is declared so.
 fn nullable(schema: &Schema, not_null: &[String]) -> SchemaRef {
     let fields = schema.fields().iter();
-    let nullable = fields.map(|field| Field::clone(field).with_nullable(!not_null.contains(field.name())));
+    let nullable = fields.map(|field| table_column(field).with_nullable(!not_null.contains(field.name())));
     Arc::new(Schema::new(nullable.collect::<Vec<_>>()))
 }
 

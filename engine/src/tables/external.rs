@@ -42,7 +42,7 @@ use querent_catalog::{ExternalTable, FileFormat};
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table, file_table};
 pub(crate) use column_merge::UnlikeTypes;
 pub(crate) use csv::{CsvDialect, CsvFiles, TypedCsv, column_names};
-pub(crate) use file_columns::{held_type_of, is_json_text, is_uuid, plain_type, wide_decimal};
+pub(crate) use file_columns::{held_type_of, is_json_text, is_uuid, plain_type, wide_decimal, with_text_parts};
 pub(crate) use file_reader::{OpenSourceFile, open, open_local};
 pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, ipc_json_columns, read_ipc};

@@ -1,6 +1,8 @@
 //! Limits that nothing fits into, which are refused, and limits that others make unreachable, which are warned of.
 
-use super::{ByteSize, Settings};
+use querent_catalog::SHORTEST_HISTORY;
+
+use super::{ByteSize, DurationSetting, Settings};
 
 impl Settings {
     /// Returns a limit that nothing fits into, and what is wrong with it.
@@ -55,7 +57,7 @@ impl Settings {
     /// Returns warnings of limits that cannot be reached because others are lower. `is_said` knows which settings
     /// somebody wrote: defaults give way in silence.
     pub(super) fn unreachable_limits(&self, is_said: impl Fn(&str) -> bool) -> Vec<String> {
-        let Self { query, agent, http, .. } = self;
+        let Self { query, agent, http, catalog, .. } = self;
         let sizes = [
             ("query.memory", Some(query.memory), "query.pool_memory", query.pool_memory),
             ("query.memory", Some(query.memory), "query.process_memory", query.process_memory),
@@ -93,6 +95,14 @@ impl Settings {
             warnings.push(format!(
                 "`agent.slow_run_timeout` is {slow}, less than `agent.run_timeout`, which is {whole}: runs of slow \
                  models get no longer"
+            ));
+        }
+        let kept = catalog.snapshot_retention;
+        if !kept.0.is_zero() && kept.0 < SHORTEST_HISTORY {
+            let shortest = DurationSetting(SHORTEST_HISTORY);
+            warnings.push(format!(
+                "`catalog.snapshot_retention` is {kept}, less than the {shortest} that a server keeps of its history at \
+                 least, for the statements that read it"
             ));
         }
         warnings
@@ -161,6 +171,9 @@ mod tests {
             let names_both = |warning: &String| case.iter().all(|(key, _)| warning.contains(key));
             assert!(found.len() == 1 && found.iter().all(names_both), "{case:?}: {found:?}");
         }
+        let retention = |time| warnings(&[("catalog.snapshot_retention", time)]);
+        assert!(retention("30m").iter().any(|warning| warning.contains("3600s")), "{:?}", retention("30m"));
+        assert!(["0s", "1h", "7d"].into_iter().all(|time| retention(time).is_empty()));
         // A default is nobody's contradiction.
         for (key, value) in [("query.pool_memory", "1GiB"), ("agent.run_timeout", "10m")] {
             assert!(warnings(&[(key, value)]).is_empty(), "{key}");

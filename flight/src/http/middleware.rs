@@ -142,6 +142,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         // Libraries in browsers read here that what ran is not to be sent again.
         "x-should-retry",
         "idempotency-replayed",
+        "x-querent-result-cache",
         "request-id",
         "mcp-session-id",
     ];

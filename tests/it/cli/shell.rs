@@ -132,7 +132,8 @@ fn commands_list_what_there_is() {
     let schema = work.pipe(&["order.csv"], ".schema\n").succeeded();
     assert!(schema.contains("CREATE TABLE \"order\" (\n  \"group\" VARCHAR,\n"), "{schema}");
     // What is more than names and types is there too, and so are tables of the session.
-    let made = "create table keyed (id uuid primary key, n integer not null default 7);\ncreate temp table own as select 1 as a;\n\
+    let made = "create table keyed (id uuid primary key, n integer not null default 7);\ncreate temp table own as select 1 as a, null as b;\n\
+                insert into own values (2, 'x');\n\
                 copy (select 1 as x) to 'x.parquet';\n\
                 create external table outside stored as parquet location 'x.parquet';\n.schema\n";
     let schema = run(made);
@@ -140,6 +141,7 @@ fn commands_list_what_there_is() {
         "CREATE TABLE keyed (\n  id UUID",
         "  n INTEGER NOT NULL DEFAULT 7,\n  PRIMARY KEY (\"id\")\n);",
         "CREATE TEMPORARY TABLE own (\n  a BIGINT",
+        "  b VARCHAR",
         "CREATE EXTERNAL TABLE \"default\".\"outside\" STORED AS PARQUET LOCATION '",
     ] {
         assert!(schema.contains(part), "{part}: {schema}");

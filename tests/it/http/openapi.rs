@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use querent_agent::protocols::messages::messages_fields_table;
+use querent_agent::protocols::openai_fields::{FieldUse, OpenAiRequest, REQUEST_FIELDS};
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
 
@@ -84,6 +86,47 @@ async fn the_document_has_every_field_of_a_created_token() {
     let known = &answer["content"]["application/json"]["schema"]["properties"];
     for name in reply.json().as_object().unwrap().keys() {
         assert!(!known[name].is_null(), "{name}: {answer}");
+    }
+}
+
+/// A client that is made of the document cannot send what it lacks, and is refused what it has too much.
+#[tokio::test]
+async fn the_document_has_the_fields_that_models_routes_honour() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let document = server.get("/openapi.json", None).await.json();
+    let schema =
+        |path: &str| document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"].clone();
+    let fields = |path: &str| schema(path)["properties"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    for (path, request) in [("/v1/responses", OpenAiRequest::Responses), ("/v1/chat/completions", OpenAiRequest::Chat)]
+    {
+        let honoured = REQUEST_FIELDS.iter().filter(|field| field.use_in(request) == Some(FieldUse::Honoured));
+        assert_eq!(fields(path), honoured.map(|field| field.name.to_owned()).collect::<BTreeSet<_>>(), "{path}");
+    }
+    let table = messages_fields_table();
+    let honoured = table.lines().filter(|line| line.contains("` | yes |")).filter_map(|line| line.split('`').nth(1));
+    assert_eq!(fields("/v1/messages"), honoured.map(str::to_owned).collect::<BTreeSet<_>>());
+    for (path, optional) in [("/v1/responses", "input"), ("/api/chat", "ask")] {
+        let required = schema(path)["required"].as_array().cloned().unwrap_or_default();
+        assert!(!required.contains(&json!(optional)), "{path}: {required:?}");
+    }
+
+    // What tokens are counted of has no field that says how to answer. The last ones exclude others.
+    let asked = json!({
+        "input": "hello", "model": "m", "instructions": "be brief", "session_id": "s", "tools": [], "tool_choice": "auto",
+        "parallel_tool_calls": true, "text": {}, "reasoning": {},
+    });
+    let message = json!({
+        "messages": [{ "role": "user", "content": "hello" }], "model": "m", "system": "be brief", "tools": [],
+        "tool_choice": { "type": "auto" }, "thinking": { "type": "disabled" }, "output_config": {},
+    });
+    for (path, body, others) in [
+        ("/v1/responses/input_tokens", asked, &["conversation", "previous_response_id"][..]),
+        ("/v1/messages/count_tokens", message, &["output_format"][..]),
+    ] {
+        let reply = server.post(path, &body, None).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        let sent = body.as_object().unwrap().keys().map(String::as_str).chain(others.iter().copied());
+        assert_eq!(fields(path), sent.map(str::to_owned).collect::<BTreeSet<_>>(), "{path}");
     }
 }
 

@@ -70,14 +70,15 @@ pub(crate) fn table_type(field: &Field) -> DataType {
     }
 }
 
-/// Returns a type with text in the place of the UUIDs inside of it. `is_uuid` is asked of each field that has no parts, in order.
-pub(super) fn with_text_parts(data_type: &DataType, is_uuid: &mut dyn FnMut(&Field) -> bool) -> DataType {
+/// Returns a type with text in the place of parts inside of it, such as UUIDs. `is_text` is asked of each field that has no parts,
+/// in order.
+pub(crate) fn with_text_parts(data_type: &DataType, is_text: &mut dyn FnMut(&Field) -> bool) -> DataType {
     let mut part = |field: &FieldRef| -> FieldRef {
         if field.data_type().is_nested() {
-            let data_type = with_text_parts(field.data_type(), &mut *is_uuid);
+            let data_type = with_text_parts(field.data_type(), &mut *is_text);
             return Arc::new(field.as_ref().clone().with_data_type(data_type));
         }
-        match is_uuid(field) {
+        match is_text(field) {
             // What is no UUID any more is not called one.
             true => Arc::new(Field::new(field.name(), DataType::Utf8, field.is_nullable())),
             false => Arc::clone(field),

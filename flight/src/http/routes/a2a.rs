@@ -5,7 +5,7 @@ use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, M
 
 const BODY: Media = Media::json(&[
     Field::text("jsonrpc", "2.0").required(),
-    Field::text("id", "which the answer repeats; also a number").required(),
+    Field::new("id", FieldKind::Any, "a text or a number, which the answer repeats").required(),
     Field::text("method", "`SendMessage`, `SendStreamingMessage`, `GetTask`, `CancelTask`, `SubscribeToTask`").required(),
     Field::new("params", FieldKind::Object, "of the method"),
 ])

@@ -4,7 +4,7 @@ use crate::http::holmes::{self, chat, server};
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const CHAT: &[Media] = &[Media::json(&[
-    Field::text("ask", "the question; may be missing where a paused conversation goes on").required(),
+    Field::text("ask", "the question; may be missing where a paused conversation goes on"),
     Field::new(
         "conversation_history",
         FieldKind::List,

@@ -7,6 +7,12 @@ const MODEL: Field = Field::text("model", "a configured model's name; any other 
 const MESSAGES: Field = Field::new("messages", FieldKind::List, "the conversation so far").required();
 const SYSTEM: Field = Field::new("system", FieldKind::TextOrList, "what the model is told besides");
 const TOOLS: Field = Field::new("tools", FieldKind::List, "functions that the client executes");
+const TOOL_CHOICE: Field = Field::new("tool_choice", FieldKind::Object, "auto, any, none, or a tool");
+const THINKING: Field = Field::new("thinking", FieldKind::Object, "`{type: enabled}` shows the thinking");
+const OUTPUT_CONFIG: Field =
+    Field::new("output_config", FieldKind::Object, "`{format}`: the answer's form, a JSON schema");
+const OUTPUT_FORMAT: Field =
+    Field::new("output_format", FieldKind::Object, "the same, as clients sent it while it was a beta");
 
 const BODY: Media = Media::json(&[
     MODEL,
@@ -15,11 +21,13 @@ const BODY: Media = Media::json(&[
     SYSTEM,
     Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events"),
     TOOLS,
-    Field::new("tool_choice", FieldKind::Object, "auto, any, none, or a tool"),
-    Field::new("thinking", FieldKind::Object, "`{type: enabled}` shows the thinking"),
+    TOOL_CHOICE,
+    THINKING,
+    Field::new("temperature", FieldKind::Number, "to the model, 0 to 1"),
+    Field::new("top_p", FieldKind::Number, "to the model, 0 to 1"),
     Field::new("stop_sequences", FieldKind::List, "texts that end the answer"),
-    Field::new("output_config", FieldKind::Object, "`{format}`: the answer's form, a JSON schema"),
-    Field::new("output_format", FieldKind::Object, "the same, as clients sent it while it was a beta"),
+    OUTPUT_CONFIG,
+    OUTPUT_FORMAT,
 ])
 .with(
     r#"{"model": "querent", "max_tokens": 1000, "messages": [{"role": "user", "content": "how many orders were there?"}]}"#,
@@ -53,6 +61,15 @@ pub(super) const ANTHROPIC: Surface = Surface {
         })
         .query(BETA)
         .headers(HEADERS)
-        .takes(&[Media::json(&[MODEL, MESSAGES, SYSTEM, TOOLS])]),
+        .takes(&[Media::json(&[
+            MODEL,
+            MESSAGES,
+            SYSTEM,
+            TOOLS,
+            TOOL_CHOICE,
+            THINKING,
+            OUTPUT_CONFIG,
+            OUTPUT_FORMAT,
+        ])]),
     ],
 };

@@ -471,6 +471,7 @@ pub(super) const MCP: Surface = Surface {
         .headers(&[MCP_SESSION, X_DATABASE])
         .takes(&[Media::json(&[
             Field::new("jsonrpc", FieldKind::OneOf(&["2.0"]), "JSON-RPC's version").required(),
+            Field::new("id", FieldKind::Any, "a text or a number, which the answer repeats; a notification has none"),
             Field::text("method", "what to do"),
             Field::new("params", FieldKind::Object, "its parameters"),
         ])

@@ -38,25 +38,82 @@ const LISTED_MODELS: &[Field] = &[
 const BETA: Field = Field::new("beta", FieldKind::Flag, "of Anthropic's clients; it has no effect");
 const MODEL: Field = Field::text("model", "`querent`, or a configured model's name");
 const STREAM: Field = Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events");
+const STREAM_OPTIONS: Field = Field::new("stream_options", FieldKind::Object, "`{include_usage}`");
 const TOOLS: Field = Field::new("tools", FieldKind::List, "functions that the client executes");
 const TOOL_CHOICE: Field = Field::new("tool_choice", FieldKind::TextOrObject, "whether a tool must be called");
+const PARALLEL_TOOL_CALLS: Field = Field::new("parallel_tool_calls", FieldKind::Flag, "false: one call in a turn");
 const METADATA: Field = Field::new("metadata", FieldKind::Object, "up to 16 pairs of texts");
+const STORE: Field = Field::new("store", FieldKind::Flag, "whether it can be retrieved; true unless said otherwise");
+const INPUT: Field = Field::new(
+    "input",
+    FieldKind::TextOrList,
+    "a text, or items; it may be missing where what is continued has items that ask or decide something",
+);
+const INSTRUCTIONS: Field = Field::text("instructions", "what the model is told besides");
+const PREVIOUS_RESPONSE: Field = Field::text("previous_response_id", "the response that this one continues");
+const CONVERSATION: Field =
+    Field::new("conversation", FieldKind::TextOrObject, "the conversation; not with `previous_response_id`");
+const SESSION: Field = Field::text("session_id", "keeps the conversation under this id");
+const TEXT_FORM: Field = Field::new("text", FieldKind::Object, "`{format}`: the answer's form, a JSON schema");
+const REASONING: Field = Field::new("reasoning", FieldKind::Object, "`{summary}` shows the thinking");
+const MAX_TOKENS: Field = Field::new("max_tokens", FieldKind::Integer, "tokens of one turn");
+const TEMPERATURE: Field = Field::new("temperature", FieldKind::Number, "to the model, 0 to 2");
+const TOP_P: Field = Field::new("top_p", FieldKind::Number, "to the model, 0 to 1");
+const SEED: Field = Field::new("seed", FieldKind::Number, "to the model, where its provider takes one; a whole number");
+const STOP: Field = Field::new("stop", FieldKind::TextOrList, "up to four texts that end the answer");
+const PRESENCE_PENALTY: Field = Field::new("presence_penalty", FieldKind::Number, "to models that take one, -2 to 2");
+const FREQUENCY_PENALTY: Field = Field::new("frequency_penalty", FieldKind::Number, "to models that take one, -2 to 2");
+const MODEL_OPTIONS: Field = Field::new("model_options", FieldKind::Object, "of KsADK's clients: `{thinking}`");
+const ATTACHMENTS: Field =
+    Field::new("attachments", FieldKind::List, "of KsADK's clients: files of the newest message");
+const CURRENT_ATTACHMENTS: Field = Field::new("current_attachments", FieldKind::List, "the same");
+const HAS_CURRENT_FILES: Field =
+    Field::new("has_current_files", FieldKind::Flag, "false: `attachments` are of earlier messages");
 
+/// What is honoured; fields that are checked and have no effect are in the page alone.
 const RESPONSE_BODY: Media = Media::json(&[
-    Field::new("input", FieldKind::TextOrList, "a text, or items").required(),
+    INPUT,
     MODEL,
     STREAM,
-    Field::text("instructions", "what the model is told besides"),
-    Field::text("previous_response_id", "the response that this one continues"),
-    Field::new("conversation", FieldKind::TextOrObject, "the conversation; not with `previous_response_id`"),
-    Field::new("store", FieldKind::Flag, "whether it can be retrieved; true unless said otherwise"),
+    INSTRUCTIONS,
+    PREVIOUS_RESPONSE,
+    CONVERSATION,
+    SESSION,
+    STORE,
     Field::new("background", FieldKind::Flag, "whether to answer before it is done"),
     TOOLS,
     TOOL_CHOICE,
-    Field::new("text", FieldKind::Object, "`{format}`: the answer's form, a JSON schema"),
+    PARALLEL_TOOL_CALLS,
+    Field::new("max_tool_calls", FieldKind::Integer, "calls of the server's tools; 0: none"),
+    TEXT_FORM,
     Field::new("max_output_tokens", FieldKind::Integer, "tokens of one turn"),
-    Field::new("reasoning", FieldKind::Object, "`{summary}` shows the thinking"),
+    TEMPERATURE,
+    TOP_P,
+    PRESENCE_PENALTY,
+    FREQUENCY_PENALTY,
+    REASONING,
+    Field::new("context_management", FieldKind::List, "`{type: compaction, compact_threshold}`"),
     METADATA,
+    MODEL_OPTIONS,
+    ATTACHMENTS,
+    CURRENT_ATTACHMENTS,
+    HAS_CURRENT_FILES,
+])
+.with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#);
+
+/// Fields that say how to answer are refused there.
+const COUNTED_BODY: Media = Media::json(&[
+    INPUT,
+    MODEL,
+    INSTRUCTIONS,
+    PREVIOUS_RESPONSE,
+    CONVERSATION,
+    SESSION,
+    TOOLS,
+    TOOL_CHOICE,
+    PARALLEL_TOOL_CALLS,
+    TEXT_FORM,
+    REASONING,
 ])
 .with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#);
 
@@ -64,11 +121,27 @@ const CHAT_BODY: Media = Media::json(&[
     Field::new("messages", FieldKind::List, "the conversation so far").required(),
     MODEL,
     STREAM,
-    Field::new("stream_options", FieldKind::Object, "`{include_usage}`"),
+    STREAM_OPTIONS,
+    SESSION,
+    Field::new("store", FieldKind::Flag, "whether it can be retrieved; false unless said otherwise"),
     TOOLS,
     TOOL_CHOICE,
+    PARALLEL_TOOL_CALLS,
     Field::new("response_format", FieldKind::Object, "the answer's form, a JSON schema"),
-    Field::text("session_id", "keeps the conversation under this id"),
+    Field::new("max_completion_tokens", FieldKind::Integer, "tokens of one turn"),
+    Field::new("max_tokens", FieldKind::Integer, "the same"),
+    TEMPERATURE,
+    TOP_P,
+    SEED,
+    STOP,
+    PRESENCE_PENALTY,
+    FREQUENCY_PENALTY,
+    Field::text("reasoning_effort", "other than `none`: shows the thinking"),
+    METADATA,
+    MODEL_OPTIONS,
+    ATTACHMENTS,
+    CURRENT_ATTACHMENTS,
+    HAS_CURRENT_FILES,
 ])
 .with(r#"{"model": "querent", "messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
 
@@ -91,14 +164,14 @@ pub(super) const OPENAI: Surface = Surface {
         Route::post("/v1/responses/input_tokens", "How many tokens a request has, estimated", |verb| {
             verb.answered_by(responses::input_tokens)
         })
-        .takes(&[RESPONSE_BODY]),
+        .takes(&[COUNTED_BODY]),
         Route::post("/v1/responses/compact", "Sums up a conversation as an item", |verb| {
             verb.answered_by(compact::create)
         })
         .takes(&[Media::json(&[
             MODEL,
             Field::new("input", FieldKind::TextOrList, "a text, or items"),
-            Field::text("instructions", "what the model is told besides"),
+            INSTRUCTIONS,
             Field::text("previous_response_id", "the response whose conversation is summed up"),
         ])
         .with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#)]),
@@ -171,8 +244,14 @@ pub(super) const OPENAI: Surface = Surface {
             Field::new("prompt", FieldKind::TextOrList, "the question").required(),
             MODEL,
             STREAM,
-            Field::new("stream_options", FieldKind::Object, "`{include_usage}`"),
-            Field::new("max_tokens", FieldKind::Integer, "tokens of one turn"),
+            STREAM_OPTIONS,
+            MAX_TOKENS,
+            TEMPERATURE,
+            TOP_P,
+            SEED,
+            STOP,
+            PRESENCE_PENALTY,
+            FREQUENCY_PENALTY,
         ])
         .with(r#"{"model": "querent", "prompt": "how many orders were there yesterday?"}"#)])
         .answers(&[JSON, EVENTS]),
