@@ -275,15 +275,12 @@ fn replace_strings(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let to = to.get(row);
         let mut pieces = vec![Piece::Open(strings.get(row).to_owned())];
         for (index, wanted) in from.elements(row).unwrap_or_default().iter().enumerate() {
-            let wanted = values::value_to_string(wanted);
+            let Some(wanted) = wanted.as_str().filter(|wanted| !wanted.is_empty()) else { continue };
             let replacement = match to.as_ref() {
                 Value::Array(replacements) => replacements.get(index).and_then(Value::as_str),
                 single => single.as_str(),
             };
-            let replacement = replacement.unwrap_or(&wanted);
-            if wanted.is_empty() {
-                continue;
-            }
+            let replacement = replacement.unwrap_or(wanted);
             let mut next = Vec::with_capacity(pieces.len());
             for piece in pieces {
                 let open = match piece {
@@ -293,7 +290,7 @@ fn replace_strings(arguments: &FunctionArguments) -> Result<ArrayRef> {
                         continue;
                     }
                 };
-                for (number, part) in open.split(wanted.as_str()).enumerate() {
+                for (number, part) in open.split(wanted).enumerate() {
                     if number > 0 {
                         next.push(Piece::Replaced(replacement.to_owned()));
                     }
