@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
-use super::lifted_subqueries::is_beyond_joins;
+use super::lifted_subqueries::{has_window_by_row, is_beyond_joins};
 use super::set_comparisons::{aggregated, compared, membership};
 use crate::error::EngineError;
 use crate::functions::{SINGLE_VALUE, value_conversion};
@@ -166,10 +166,10 @@ fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {
 }
 
 /// Returns whether the rows of a subquery are counted for each outer row, since no join finds them: those of groups by a condition
-/// that is no equality, and of lists of the outer row.
+/// that is no equality, of windows over rows by the outer row, and of lists of it.
 fn is_counted(plan: &LogicalPlan) -> Result<bool> {
     let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))?;
-    Ok(takes_outer_lists(plan)? || (has_groups && is_beyond_joins(plan)?))
+    Ok(takes_outer_lists(plan)? || has_window_by_row(plan)? || (has_groups && is_beyond_joins(plan)?))
 }
 
 /// Returns whether a subquery takes lists of the outer row apart, which no join can.
