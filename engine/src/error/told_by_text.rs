@@ -90,7 +90,7 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
         (
             "params but UDF support only",
             "the lambda names more values than its function gives it: list_transform(list, (x, i) -> x * i), \
-             list_reduce(list, (a, x) -> a + x)",
+             list_reduce(list, (a, x, i) -> a + x * i)",
         ),
         // DataFusion's words for arguments that it takes as they are written only.
         (

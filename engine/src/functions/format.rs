@@ -19,10 +19,23 @@ pub(super) enum Style {
     Printf,
 }
 
+/// A value as a cast to text shows it, and whether it is a number: fields that do not say their kind differ by that.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FormatValue<'a> {
+    pub(super) text: &'a str,
+    pub(super) is_number: bool,
+}
+
+impl<'a> FormatValue<'a> {
+    fn of_text(text: &'a str) -> Self {
+        Self { text, is_number: false }
+    }
+}
+
 /// Fills the values into a pattern; `None` is null. `bytes` counts what the batch has made.
 pub(super) fn formatted(
     pattern: &str,
-    values: &[Option<String>],
+    values: &[Option<FormatValue<'_>>],
     style: Style,
     bytes: &mut usize,
 ) -> Result<Option<String>> {
@@ -52,9 +65,11 @@ fn check_room(made: usize, room: usize) -> Result<()> {
 struct FormatField {
     left: bool,
     center: bool,
-    right: bool,
+    /// Whether texts stand on the left, and numbers on the right.
+    by_kind: bool,
     fill: Option<char>,
     plus: bool,
+    blank: bool,
     zero: bool,
     group: Option<char>,
     width: usize,
@@ -65,20 +80,20 @@ struct FormatField {
 }
 
 impl FormatField {
-    fn text(&self, value: &str) -> Result<String> {
+    fn text(&self, value: FormatValue<'_>) -> Result<String> {
+        let FormatValue { text: value, is_number } = value;
+        let is_number = is_number || !matches!(self.kind, 's' | '\0');
         let wrong = || invalid(format!("`{value}` is no number, which `{}` in a format takes", self.kind));
         let number = || value.trim().parse::<f64>().map_err(|_| wrong());
         let whole = || value.trim().parse::<i128>().or_else(|_| number().map(|number| number.trunc() as i128));
         let body = match self.kind {
             's' | '\0' if self.group.is_some() => value.to_owned(),
             's' | '\0' => match self.precision {
-                Some(_) if self.kind == '\0' && value.parse::<f64>().is_ok() => {
-                    general(number()?, self.precision.unwrap_or(6), false, false)
-                }
+                Some(precision) if self.kind == '\0' && is_number => general(number()?, precision, false, false),
                 Some(precision) => value.chars().take(precision).collect(),
                 None => value.to_owned(),
             },
-            'd' | 'i' | 'u' => whole()?.to_string(),
+            'd' | 'i' | 'u' => with_digits(&whole()?.to_string(), self.precision.unwrap_or(0)),
             'x' => self.in_base(whole()?, |digits| format!("{digits:x}")),
             'X' => self.in_base(whole()?, |digits| format!("{digits:X}")),
             'o' => self.in_base(whole()?, |digits| format!("{digits:o}")),
@@ -91,12 +106,12 @@ impl FormatField {
             other => return Err(invalid(format!("`{other}` is no kind of field in a format"))),
         };
         let mut body = match self.group {
-            Some(separator) => grouped(&body, separator),
-            None => body,
+            Some(separator) if is_number => grouped(&body, separator),
+            _ => body,
         };
-        let is_number = !matches!(self.kind, 's' | '\0' | 'c') || value.parse::<f64>().is_ok();
-        if self.plus && is_number && !body.starts_with('-') {
-            body.insert(0, '+');
+        let is_number = is_number && self.kind != 'c';
+        if (self.plus || self.blank) && is_number && !body.starts_with('-') {
+            body.insert(0, if self.plus { '+' } else { ' ' });
         }
         Ok(self.padded(body, is_number))
     }
@@ -114,8 +129,9 @@ impl FormatField {
         if missing == 0 {
             return body;
         }
-        if self.zero && is_number && !self.left && !self.center {
-            let (sign, digits) = match body.strip_prefix(['-', '+']) {
+        let left = self.left || (self.by_kind && (!is_number || self.kind == 's'));
+        if self.zero && is_number && !left && !self.center {
+            let (sign, digits) = match body.strip_prefix(['-', '+', ' ']) {
                 Some(digits) => (&body[..1], digits),
                 None => ("", body.as_str()),
             };
@@ -125,8 +141,14 @@ impl FormatField {
         if self.center {
             return format!("{}{body}{}", fill(missing / 2), fill(missing - missing / 2));
         }
-        if self.left { format!("{body}{}", fill(missing)) } else { format!("{}{body}", fill(missing)) }
+        if left { format!("{body}{}", fill(missing)) } else { format!("{}{body}", fill(missing)) }
     }
+}
+
+/// Returns a whole number with so many digits at least, as C's precision of one is.
+fn with_digits(number: &str, digits: usize) -> String {
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |number| ("-", number));
+    format!("{sign}{number:0>digits$}")
 }
 
 fn exponent(number: f64, precision: usize, upper: bool) -> String {
@@ -178,11 +200,9 @@ fn grouped(number: &str, separator: char) -> String {
     fraction.map_or(format!("{sign}{whole}"), |fraction| format!("{sign}{whole}.{fraction}"))
 }
 
-fn value_at(values: &[Option<String>], at: usize) -> Result<Option<&str>> {
-    let value = values
-        .get(at)
-        .ok_or_else(|| invalid(format!("the format names value {}, there are {}", at + 1, values.len())))?;
-    Ok(value.as_deref())
+fn value_at<'a>(values: &[Option<FormatValue<'a>>], at: usize) -> Result<Option<FormatValue<'a>>> {
+    let value = values.get(at).copied();
+    value.ok_or_else(|| invalid(format!("the format names value {}, there are {}", at + 1, values.len())))
 }
 
 fn number_before(text: &str) -> Result<(Option<usize>, &str)> {
@@ -197,7 +217,7 @@ fn number_before(text: &str) -> Result<(Option<usize>, &str)> {
     }
 }
 
-fn with_braces(pattern: &str, values: &[Option<String>], room: usize) -> Result<Option<String>> {
+fn with_braces(pattern: &str, values: &[Option<FormatValue<'_>>], room: usize) -> Result<Option<String>> {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut next = 0;
@@ -233,7 +253,7 @@ fn with_braces(pattern: &str, values: &[Option<String>], room: usize) -> Result<
 
 /// Reads what follows the colon: `[[fill]align][sign][0][width][,][.precision][kind]`.
 fn brace_field(spec: &str) -> Result<FormatField> {
-    let mut field = FormatField::default();
+    let mut field = FormatField { by_kind: true, ..FormatField::default() };
     let letters: Vec<char> = spec.chars().collect();
     let mut rest = spec;
     let align = |letter: Option<&char>| letter.is_some_and(|letter| matches!(letter, '<' | '>' | '^'));
@@ -242,7 +262,7 @@ fn brace_field(spec: &str) -> Result<FormatField> {
         rest = &rest[letters.first().map_or(0, |letter| letter.len_utf8())..];
     }
     if let Some(letter) = rest.chars().next().filter(|letter| align(Some(letter))) {
-        (field.left, field.center, field.right) = (letter == '<', letter == '^', letter == '>');
+        (field.left, field.center, field.by_kind) = (letter == '<', letter == '^', false);
         rest = &rest[1..];
     }
     if let Some(after) = rest.strip_prefix('+') {
@@ -275,18 +295,12 @@ fn brace_field(spec: &str) -> Result<FormatField> {
     let mut kinds = rest.chars();
     field.kind = kinds.next().unwrap_or('\0');
     match kinds.next() {
-        None => {
-            // Texts stand on the left, numbers on the right.
-            if !field.left && !field.center && !field.right && field.kind == 's' {
-                field.left = true;
-            }
-            Ok(field)
-        }
+        None => Ok(field),
         Some(_) => Err(invalid(format!("`{spec}` is no field of a format"))),
     }
 }
 
-fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: usize) -> Result<String> {
+fn with_percents(pattern: &str, values: &[Option<FormatValue<'_>>], style: Style, room: usize) -> Result<String> {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut next = 0;
@@ -316,7 +330,7 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: u
                 '+' => field.plus = true,
                 '0' => field.zero = true,
                 ',' => field.group = Some(','),
-                _ => {}
+                _ => field.blank = true,
             }
             rest = &rest[1..];
         }
@@ -333,7 +347,7 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: u
                     (next - 1, after)
                 }
             };
-            let width: i64 = value_at(values, place)?.unwrap_or("0").parse().unwrap_or(i64::MAX);
+            let width: i64 = value_at(values, place)?.map_or("0", |width| width.text).parse().unwrap_or(i64::MAX);
             field.left |= width < 0;
             field.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
             if field.width > MAX_WIDTH {
@@ -360,11 +374,13 @@ fn with_percents(pattern: &str, values: &[Option<String>], style: Style, room: u
         match (kind, style) {
             ('I', Style::Format) => {
                 field.kind = 's';
-                text.push_str(&field.text(&quoted_name(value.unwrap_or_default()))?);
+                let name = quoted_name(value.unwrap_or_default().text);
+                text.push_str(&field.text(FormatValue::of_text(&name))?);
             }
             ('L', Style::Format) => {
                 field.kind = 's';
-                text.push_str(&field.text(&value.map_or("NULL".to_owned(), quoted_text))?);
+                let literal = value.map_or("NULL".to_owned(), |value| quoted_text(value.text));
+                text.push_str(&field.text(FormatValue::of_text(&literal))?);
             }
             _ => {
                 field.kind = kind;
@@ -413,19 +429,27 @@ fn quoted_text(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn text(text: &str) -> Option<FormatValue<'_>> {
+        Some(FormatValue::of_text(text))
+    }
+
+    fn number(text: &str) -> Option<FormatValue<'_>> {
+        Some(FormatValue { text, is_number: true })
+    }
+
     #[test]
     fn a_text_ends_where_it_is_too_long() {
         for (pattern, style) in [("{0:10000}", Style::Format), ("%1$10000d", Style::Printf)] {
-            let error = formatted(&pattern.repeat(100_000), &[Some("1".to_owned())], style, &mut 0).unwrap_err();
+            let error = formatted(&pattern.repeat(100_000), &[number("1")], style, &mut 0).unwrap_err();
             assert!(error.to_string().contains("format makes at most 256 MiB at a time"), "{error}");
         }
     }
 
     #[test]
     fn fields_are_filled() {
-        let values: Vec<Option<String>> = ["ab", "3.14159", "1234567"].map(|value| Some(value.to_owned())).into();
+        let values = [text("ab"), number("3.14159"), number("1234567")];
         let shown = |pattern: &str, style| formatted(pattern, &values, style, &mut 0).unwrap().unwrap();
-        for (pattern, text) in [
+        for (pattern, made) in [
             ("{} {:.2f} {}", "ab 3.14 1234567"),
             ("{0:>5}|{0:<5}|{0:^5}", "   ab|ab   | ab  "),
             ("{2:,}", "1,234,567"),
@@ -434,10 +458,10 @@ mod tests {
             ("%2$s", "3.14159"),
             ("%L|%5I|", "'ab'|\"3.14159\"|"),
         ] {
-            assert_eq!(shown(pattern, Style::Format), text);
+            assert_eq!(shown(pattern, Style::Format), made);
         }
         assert_eq!(shown("%5s|%-8.3f|%010d", Style::Printf), "   ab|3.142   |0001234567");
-        for (number, spec, text) in [
+        for (value, spec, expected) in [
             (123.456, "{:.2}", "1.2e+02"),
             (100.0, "{:.3}", "100.0"),
             (1_000_000.0, "{:.3}", "1.00e+06"),
@@ -448,18 +472,18 @@ mod tests {
             (0.00001, "{:g}", "1e-05"),
             (100.0, "{:g}", "100"),
         ] {
-            let made = formatted(spec, &[Some(number.to_string())], Style::Format, &mut 0).unwrap().unwrap();
-            assert_eq!(made, text, "{spec} of {number}");
+            let made = formatted(spec, &[number(&value.to_string())], Style::Format, &mut 0).unwrap().unwrap();
+            assert_eq!(made, expected, "{spec} of {value}");
         }
-        let named = ["foo", "10", "bar"].map(|value| Some(value.to_owned()));
+        let named = [text("foo"), number("10"), text("bar")];
         let made = formatted("|%*2$s|%1$*2$s|", &named, Style::Format, &mut 0).unwrap().unwrap();
         assert_eq!(made, "|       bar|       foo|");
-        let negative = [Some("-255".to_owned())];
-        for (pattern, style, text) in [
+        let negative = [number("-255")];
+        for (pattern, style, expected) in [
             ("{:x} {0:X} {0:o} {0:b}", Style::Format, "-ff -FF -377 -11111111"),
             ("%x", Style::Printf, "ffffffffffffff01"),
         ] {
-            assert_eq!(formatted(pattern, &negative, style, &mut 0).unwrap().unwrap(), text);
+            assert_eq!(formatted(pattern, &negative, style, &mut 0).unwrap().unwrap(), expected);
         }
         assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
         assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());

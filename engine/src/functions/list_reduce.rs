@@ -1,8 +1,8 @@
-//! `list_reduce(list, (result, element) -> ... [, initial])`: one value of each list, from the left.
+//! `list_reduce(list, (result, element [, index]) -> ... [, initial])`: one value of each list, from the left.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt32Array, new_null_array};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, take, take_arrays};
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef};
@@ -19,7 +19,7 @@ use crate::type_names::sql_name;
 /// The largest results of one batch: an expression can double them with each element.
 const MAX_BYTES: usize = 256 << 20;
 
-const USAGE: &str = "write list_reduce(list, (result, element) -> expression [, initial value])";
+const USAGE: &str = "write list_reduce(list, (result, element [, index]) -> expression [, initial value])";
 
 /// Returns the function.
 pub(super) fn list_reduce() -> Arc<HigherOrderUDF> {
@@ -126,11 +126,11 @@ impl HigherOrderUDFImpl for ListReduce {
         let nullable = |data_type: DataType| Arc::new(Field::new("", data_type, true));
         let element = element_of(list.data_type())?.data_type().clone();
         let first = first_type(initial.map(|field| field.data_type()), &element);
+        let values = |before: DataType| vec![nullable(before), nullable(element.clone()), nullable(DataType::Int64)];
         match lambda {
-            None => Ok(LambdaParametersProgress::Partial(vec![Some(vec![nullable(first), nullable(element)])])),
+            None => Ok(LambdaParametersProgress::Partial(vec![Some(values(first))])),
             Some(result) => {
-                let before = result_type(&first, result.data_type());
-                Ok(LambdaParametersProgress::Complete(vec![vec![nullable(before), nullable(element)]]))
+                Ok(LambdaParametersProgress::Complete(vec![values(result_type(&first, result.data_type()))]))
             }
         }
     }
@@ -179,9 +179,13 @@ impl HigherOrderUDFImpl for ListReduce {
                 taking.values().iter().map(|row| (offset(*row as usize) + step) as u32).collect();
             let before = take(&results, &taking, None)?;
             let elements = take(list.values(), &elements, None)?;
-            let next = lambda.evaluate(&[&|| Ok(Arc::clone(&before)), &|| Ok(Arc::clone(&elements))], |captured| {
-                Ok(take_arrays(captured, &taking, None)?)
-            })?;
+            // The element's place, from 1 on.
+            let number = i64::try_from(step + 1).unwrap_or(i64::MAX);
+            let index: ArrayRef = Arc::new(Int64Array::from(vec![number; taking.len()]));
+            let next = lambda.evaluate(
+                &[&|| Ok(Arc::clone(&before)), &|| Ok(Arc::clone(&elements)), &|| Ok(Arc::clone(&index))],
+                |captured| Ok(take_arrays(captured, &taking, None)?),
+            )?;
             let constant_bytes = match &next {
                 ColumnarValue::Scalar(value) => value.size().saturating_mul(taking.len()),
                 ColumnarValue::Array(_) => 0,

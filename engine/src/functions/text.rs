@@ -5,10 +5,8 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
 };
-use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::{Regex, RegexBuilder};
@@ -16,7 +14,8 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
-use super::format::{Style, formatted, quoted_name};
+use super::format::{FormatValue, Style, formatted, quoted_name};
+use super::value_text;
 use crate::limits::{InterruptWatch, QueryUsage};
 use crate::type_names::{postgresql_name, sql_name};
 
@@ -465,27 +464,23 @@ fn jaccard(left: &str, right: &str) -> f64 {
 }
 
 fn texts(arrays: &[ArrayRef], rows: usize, style: Style) -> Result<ArrayRef> {
-    let options = FormatOptions::default();
     let pattern = cast(&arrays[0], &DataType::Utf8)?;
     let pattern = pattern.as_string::<i32>();
-    let formatters =
-        arrays[1..].iter().map(|array| Ok(ArrayFormatter::try_new(array, &options)?)).collect::<Result<Vec<_>>>()?;
-    // A NULL without a type is null by its type, and has no buffer that says so.
-    let nulls: Vec<Option<NullBuffer>> = arrays[1..].iter().map(|array| array.logical_nulls()).collect();
-    let is_null = |nulls: &Option<NullBuffer>, row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let shown = |array: &ArrayRef| Ok((value_text::texts(array, false)?, array.data_type().is_numeric()));
+    let columns = arrays[1..].iter().map(shown).collect::<Result<Vec<(StringArray, bool)>>>()?;
     let mut values = Vec::with_capacity(rows);
     let mut bytes = 0;
     for row in 0..rows {
-        let any_null = nulls.iter().any(|nulls| is_null(nulls, row));
+        let any_null = columns.iter().any(|(column, _)| column.is_null(row));
         if pattern.is_null(row) || (any_null && style == Style::Printf) {
             values.push(None);
             continue;
         }
-        let mut shown = Vec::with_capacity(formatters.len());
-        for (nulls, formatter) in nulls.iter().zip(&formatters) {
-            shown.push(if is_null(nulls, row) { None } else { Some(formatter.value(row).to_string()) });
-        }
-        values.push(formatted(pattern.value(row), &shown, style, &mut bytes)?);
+        let fields = columns.iter().map(|(column, is_number)| {
+            column.is_valid(row).then(|| FormatValue { text: column.value(row), is_number: *is_number })
+        });
+        let fields: Vec<Option<FormatValue<'_>>> = fields.collect();
+        values.push(formatted(pattern.value(row), &fields, style, &mut bytes)?);
     }
     Ok(Arc::new(StringArray::from(values)))
 }

@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Unnest};
 
-use super::lifted_subqueries::lifted_join;
+use super::lifted_subqueries::{lifted_join, refuse_window_by_row};
 use super::plan_nodes::any_node;
 
 /// What the columns of a subquery's own tables are qualified by while both sides are joined.
@@ -34,6 +34,9 @@ pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
                 None if depends_on_outer(&join.right) => lifted_join(&join)?,
                 None => None,
             };
+            if plan.is_none() {
+                refuse_window_by_row(&join.right)?;
+            }
             Ok(plan.map_or_else(|| Transformed::no(LogicalPlan::Join(join)), Transformed::yes))
         }
         other => Ok(Transformed::no(other)),

@@ -16,7 +16,7 @@ use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortExpr, WindowFunction};
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Join, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, SkipType, Subquery, Unnest, Window, lit, when,
@@ -50,13 +50,21 @@ struct LiftedColumn {
 
 /// Returns a join of which the right side is a subquery by the rows of the left one; `None` where it has another form.
 pub(super) fn lifted_join(join: &Join) -> Result<Option<LogicalPlan>> {
-    let has_condition = join.filter.as_ref().is_some_and(|filter| *filter != lit(true));
+    let equalities = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
+    let filters = join.filter.iter().filter(|filter| **filter != lit(true)).cloned();
+    let condition = conjunction(equalities.chain(filters));
     let is_outer = join.join_type == JoinType::Left;
-    if !join.on.is_empty() || (is_outer && has_condition) {
+    let is_conditional = !join.on.is_empty() || (is_outer && condition.is_some());
+    if is_conditional && is_found_by_join(&join.right)? {
         return Ok(None);
     }
     let outer = OuterRows::number(Arc::clone(&join.left))?;
-    let Some(lifted) = outer.lift(&join.right)? else { return Ok(None) };
+    let Some(mut lifted) = outer.lift(&join.right)? else { return Ok(None) };
+    // Of an outer join the rows that do not meet its condition stand for nothing: their outer row stays.
+    if let Some(condition) = condition.as_ref().filter(|_| is_outer) {
+        let Some(condition) = outer.written_of_both(condition, &lifted)? else { return Ok(None) };
+        lifted = outer.with_mark(lifted, condition)?;
+    }
     let mut plan = LogicalPlanBuilder::from(lifted.plan);
     plan = match is_outer {
         false => plan.filter(mark().is_not_null())?,
@@ -73,10 +81,21 @@ pub(super) fn lifted_join(join: &Join) -> Result<Option<LogicalPlan>> {
     let left = join.left.schema().columns().into_iter().map(Expr::Column);
     let right = lifted.columns.into_iter().map(|column| column.expr.alias_qualified(column.table, column.name));
     plan = plan.project(left.chain(right).collect::<Vec<_>>())?;
-    if let Some(condition) = join.filter.as_ref().filter(|_| has_condition) {
-        plan = plan.filter(condition.clone())?;
+    if let Some(condition) = condition.filter(|_| !is_outer) {
+        plan = plan.filter(condition)?;
     }
     plan.build().map(Some)
+}
+
+/// Returns whether DataFusion's join finds the rows of a subquery, and is quicker: that of the rows themselves, and of groups by
+/// equalities.
+fn is_found_by_join(plan: &LogicalPlan) -> Result<bool> {
+    let has_order = plan.exists(|node| {
+        let has_place = matches!(node, LogicalPlan::Window(_) | LogicalPlan::Limit(_));
+        Ok(has_place && !node.all_out_ref_exprs().is_empty())
+    })?;
+    let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))?;
+    Ok(!has_order && !(has_groups && is_beyond_joins(plan)?))
 }
 
 /// Returns a query with the values of such subqueries, of its select list or its condition, as columns below it.
@@ -106,6 +125,7 @@ pub(super) fn with_lifted_values(node: LogicalPlan) -> Result<Transformed<Logica
         let lifted = outer.lift(&subquery.subquery)?.filter(|lifted| lifted.is_single);
         let Some(Lifted { plan, columns, .. }) = lifted else {
             refuse_aggregated_aggregates(&subquery.subquery)?;
+            refuse_window_by_row(&subquery.subquery)?;
             continue;
         };
         let Some(value) = columns.into_iter().next() else { continue };
@@ -190,6 +210,25 @@ fn works_on_aggregate(plan: &LogicalPlan) -> Result<bool> {
 fn is_aggregate_by_row(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty())
         && !node.all_out_ref_exprs().is_empty()
+}
+
+/// Returns whether a window is over rows that belong to the outer row. DataFusion's join would have it over those of all outer rows.
+pub(super) fn has_window_by_row(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)) && !node.all_out_ref_exprs().is_empty()))
+}
+
+/// Errors: `unsupported` where such a window is left to DataFusion.
+pub(super) fn refuse_window_by_row(plan: &LogicalPlan) -> Result<()> {
+    if !has_window_by_row(plan)? {
+        return Ok(());
+    }
+    Err(EngineError::Unsupported {
+        what: "a window function in a subquery by the row around it, in this form,".into(),
+        hint: "let the window have the key, and join: JOIN (SELECT *, row_number() OVER (PARTITION BY key ORDER BY x) AS n FROM ...) w \
+               ON w.key = t.key"
+            .into(),
+    }
+    .into())
 }
 
 /// Errors: `unsupported` where DataFusion's answer would be wrong.
@@ -499,6 +538,17 @@ impl OuterRows {
         let columns = lifted.columns.iter();
         let known = columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr)).collect();
         written_outside(expr, &known, self.plan.schema())
+    }
+
+    /// As [`Self::written`], of a condition over the outer rows and the subquery.
+    fn written_of_both(&self, condition: &Expr, lifted: &Lifted) -> Result<Option<Expr>> {
+        let outer = self.columns.iter().filter_map(|expr| match expr {
+            Expr::Column(column) => Some(((column.relation.as_ref(), column.name.as_str()), expr)),
+            _ => None,
+        });
+        let columns = lifted.columns.iter();
+        let inner = columns.map(|column| ((column.table.as_ref(), column.name.as_str()), &column.expr));
+        written_outside(condition, &outer.chain(inner).collect(), self.plan.schema())
     }
 }
 

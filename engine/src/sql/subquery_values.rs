@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::field_access::own_call;
-use super::lifted_subqueries::is_beyond_joins;
+use super::lifted_subqueries::{has_window_by_row, is_beyond_joins};
 use super::set_comparisons::{aggregated, compared, membership};
 use crate::error::EngineError;
 use crate::functions::{SINGLE_VALUE, value_conversion};
@@ -49,7 +49,8 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
                 }
                 .into());
             }
-            if is_counted(&subquery.subquery)? {
+            // Of a limit at the top there is a row where there is one without it.
+            if is_counted(&subquery.subquery)? || has_limit_by_row(below_limit(&subquery.subquery))? {
                 let rows = aggregated(&subquery, count(lit(1_i64)))?;
                 let found = if negated { rows.eq(lit(0_i64)) } else { rows.gt(lit(0_i64)) };
                 return Ok(Transformed::yes(found));
@@ -79,7 +80,9 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
                 _ => Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })),
             }
         }
-        Expr::InSubquery(InSubquery { expr, subquery, negated }) if is_counted(&subquery.subquery)? => {
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
+            if is_counted(&subquery.subquery)? || has_limit_by_row(&subquery.subquery)? =>
+        {
             match membership(&expr, &subquery, schema)? {
                 Some(found) if negated => Transformed::yes(Expr::Not(Box::new(found))),
                 Some(found) => Transformed::yes(found),
@@ -166,10 +169,25 @@ fn as_changed(expr: Transformed<Expr>) -> Transformed<Expr> {
 }
 
 /// Returns whether the rows of a subquery are counted for each outer row, since no join finds them: those of groups by a condition
-/// that is no equality, and of lists of the outer row.
+/// that is no equality, of windows over rows by the outer row, and of lists of it.
 fn is_counted(plan: &LogicalPlan) -> Result<bool> {
     let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))?;
-    Ok(takes_outer_lists(plan)? || (has_groups && is_beyond_joins(plan)?))
+    Ok(takes_outer_lists(plan)? || has_window_by_row(plan)? || (has_groups && is_beyond_joins(plan)?))
+}
+
+/// Returns whether a plan has a limit of rows that belong to the outer row, which DataFusion leaves out or refuses.
+fn has_limit_by_row(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Limit(_)) && !node.all_out_ref_exprs().is_empty()))
+}
+
+/// Returns the plan below a limit at its top.
+fn below_limit(plan: &LogicalPlan) -> &LogicalPlan {
+    match plan {
+        LogicalPlan::Projection(projection) => below_limit(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => below_limit(&alias.input),
+        LogicalPlan::Limit(limit) => limit.input.as_ref(),
+        other => other,
+    }
 }
 
 /// Returns whether a subquery takes lists of the outer row apart, which no join can.

@@ -13,7 +13,7 @@ use super::field_access::own_call;
 use crate::functions::{VALUE_TEXT, converted, has_form_of_its_own};
 
 /// The functions that make texts of their arguments.
-const JOINING: [&str; 4] = ["concat", "concat_ws", "format", "printf"];
+const JOINING: [&str; 2] = ["concat", "concat_ws"];
 
 /// The functions that take a text first, and make one of what is none.
 const OF_TEXT: [&str; 22] = [
