@@ -2,7 +2,7 @@
 //! finds its column, and sketches of key columns, by which inferred relationships are weighted.
 //!
 //! The engine collects values after a table was written or read, never inside a write; they may lag behind the table.
-//! Who may see a table's database may see its values.
+//! Whoever sees a table's rows all, and a column as it is, is told its values.
 
 pub(crate) mod rows;
 
