@@ -170,7 +170,12 @@ pub(super) fn refresh(
         Some(relation) => {
             let info = relation.info();
             key_renames::follow_renames(change, object_id, &info.name)?;
-            policies::follow_renames(connection, object_id, &info.name)?;
+            let renamed = renamed_columns(connection, object_id)?;
+            // Values are kept by the names of columns. Under one that a column had, no mask hides them.
+            if !renamed.is_empty() || dependents::has_values_of_others(connection, object_id, &info.columns)? {
+                dependents::delete_values(connection, object_id)?;
+            }
+            policies::follow_renames(connection, object_id, &info.name, &renamed)?;
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {
@@ -192,6 +197,20 @@ pub(super) fn refresh(
         }
     }
     Ok(relation)
+}
+
+/// The columns of a managed table whose names changed since the absorbed snapshot: the name that each had, and the one that it has.
+fn renamed_columns(connection: &StoreConnection, table_id: i64) -> Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT old.column_name, new.column_name FROM ducklake_column new
+         JOIN ducklake_column old ON old.table_id = new.table_id AND old.column_id = new.column_id
+         WHERE new.table_id = ?1 AND new.end_snapshot IS NULL AND new.parent_column IS NULL
+           AND old.begin_snapshot <= ?2 AND (old.end_snapshot IS NULL OR old.end_snapshot > ?2)
+           AND old.column_name <> new.column_name",
+    )?;
+    let columns =
+        statement.query_map([table_id, absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(columns.collect::<DatabaseResult<Vec<(String, String)>>>()?)
 }
 
 /// What `querent_object` stores of an object.

@@ -40,30 +40,25 @@ pub(crate) fn newest_version(connection: &StoreConnection) -> Result<i64> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// Lets the policy follow a table, and its columns, whose names changed since the absorbed snapshot: what was hidden would be
-/// there under the new name.
-pub(super) fn follow_renames(connection: &StoreConnection, object_id: i64, table: &TableName) -> Result<()> {
+/// Lets the policy follow a table, and its columns (the name that each had, and the one that it has), whose names changed since
+/// the absorbed snapshot: what was hidden would be there under the new name.
+pub(super) fn follow_renames(
+    connection: &StoreConnection,
+    object_id: i64,
+    table: &TableName,
+    columns: &[(String, String)],
+) -> Result<()> {
     if newest_version(connection)? == 0 {
         return Ok(());
     }
     let Some((known, _)) = objects::object_name(connection, object_id)? else { return Ok(()) };
-    let columns = connection
-        .prepare_cached(
-            "SELECT old.column_name, new.column_name FROM ducklake_column new
-             JOIN ducklake_column old ON old.table_id = new.table_id AND old.column_id = new.column_id
-             WHERE new.table_id = ?1 AND new.end_snapshot IS NULL AND new.parent_column IS NULL
-               AND old.begin_snapshot <= ?2 AND (old.end_snapshot IS NULL OR old.end_snapshot > ?2)
-               AND old.column_name <> new.column_name",
-        )?
-        .query_map([object_id, objects::absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<DatabaseResult<Vec<(String, String)>>>()?;
     // The document is read for what was renamed only: every object that is written comes here.
     if known == *table && columns.is_empty() {
         return Ok(());
     }
     let policy = newest(connection)?;
     let mut document = policy.document.clone();
-    document.follow(&known, table, &columns);
+    document.follow(&known, table, columns);
     if document == policy.document {
         return Ok(());
     }
