@@ -6,11 +6,12 @@ use super::objects;
 use super::rows::{read_json, read_time, to_json};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::Result;
-use crate::model::TableName;
-use crate::policy::{PolicyDocument, PolicySet};
+use crate::policy::{PolicyDocument, PolicySet, RenamedTable};
 
 /// The versions that are kept.
 const MAX_VERSIONS: i64 = 1_000;
+/// The most renamed tables that a version's statement names.
+const MAX_SAID: usize = 20;
 
 /// A version of the policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,25 +41,16 @@ pub(crate) fn newest_version(connection: &StoreConnection) -> Result<i64> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// Lets the policy follow a table, and its columns (the name that each had, and the one that it has), whose names changed since
-/// the absorbed snapshot: what was hidden would be there under the new name.
-pub(super) fn follow_renames(
-    connection: &StoreConnection,
-    object_id: i64,
-    table: &TableName,
-    columns: &[(String, String)],
-) -> Result<()> {
-    if newest_version(connection)? == 0 {
-        return Ok(());
-    }
-    let Some((known, _)) = objects::object_name(connection, object_id)? else { return Ok(()) };
+/// Lets the policy follow tables, and columns, whose names changed since the absorbed snapshot: what was hidden would be there under
+/// the new name.
+pub(super) fn follow_renames(connection: &StoreConnection, tables: &[RenamedTable]) -> Result<()> {
     // The document is read for what was renamed only: every object that is written comes here.
-    if known == *table && columns.is_empty() {
+    if tables.is_empty() {
         return Ok(());
     }
     let policy = newest(connection)?;
     let mut document = policy.document.clone();
-    document.follow(&known, table, columns);
+    document.follow(tables);
     if document == policy.document {
         return Ok(());
     }
@@ -67,7 +59,9 @@ pub(super) fn follow_renames(
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_id > ?)")?
         .query_row([objects::absorbed_snapshot(connection)?], |row| row.get(0))?;
     let (by, writer) = if is_of_another { (" by another writer", "duckdb") } else { ("", "querent") };
-    let statement = format!("ALTER TABLE {known}{by}; it is {table} now");
+    let said =
+        tables.iter().take(MAX_SAID).map(|one| format!("ALTER TABLE {}{by}; it is {} now", one.known, one.table));
+    let statement = said.collect::<Vec<_>>().join(". ");
     add(connection, document, &statement, writer, Utc::now())?;
     Ok(())
 }

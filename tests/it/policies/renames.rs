@@ -49,6 +49,33 @@ async fn policies_follow_what_duckdb_renames() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tables_that_change_names_with_each_other_keep_their_own_policies() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE known AS SELECT * FROM (VALUES (1, 'EU'), (2, 'US')) v(id, region)",
+            "CREATE TABLE secret AS SELECT 3 AS id, 'EU' AS region",
+            "GRANT SELECT ON known TO PUBLIC",
+            "CREATE ROW POLICY eu ON known USING (known.region = 'EU') TO PUBLIC",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, "SELECT id FROM known").await.unwrap(), [["1"]]);
+    let statements = [
+        "USE lake.\"default\"",
+        "ALTER TABLE known RENAME TO passing",
+        "ALTER TABLE secret RENAME TO known",
+        "ALTER TABLE passing RENAME TO secret",
+    ];
+    duckdb(&folder.path().join("data"), "", &statements);
+    assert_eq!(rows(&anna, "SELECT id FROM secret").await.unwrap(), [["1"]]);
+    assert_eq!(rows(&anna, "SELECT id FROM known").await.unwrap_err().code(), "table_not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn values_of_a_column_that_duckdb_renames_are_not_told_under_its_old_name() {
     let (folder, engine) = engine().await;
     let root = admin(&engine);
