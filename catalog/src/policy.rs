@@ -225,36 +225,61 @@ pub struct PolicySet {
     pub document: PolicyDocument,
 }
 
+/// A table that has another name now, or columns that have.
+#[derive(Debug)]
+pub(crate) struct RenamedTable {
+    /// The name that it had.
+    pub(crate) known: TableName,
+    /// The name that it has.
+    pub(crate) table: TableName,
+    /// The columns with other names: the one that each had, and the one that it has.
+    pub(crate) columns: Vec<(String, String)>,
+}
+
+impl RenamedTable {
+    fn find<'t>(tables: &'t [Self], name: &TableName) -> Option<&'t Self> {
+        tables.iter().find(|renamed| lower(&renamed.known) == lower(name))
+    }
+
+    fn column(&self, column: &str) -> String {
+        let found = self.columns.iter().find(|(old, _)| old.to_lowercase() == column.to_lowercase());
+        found.map_or_else(|| column.to_owned(), |(_, new)| new.to_lowercase())
+    }
+
+    fn expression(&self, expression: &str) -> String {
+        expressions::with_renamed(expression, &self.columns, (self.known.table.as_str(), self.table.table.as_str()))
+    }
+}
+
+fn lower(name: &TableName) -> TableName {
+    TableName::new(name.database.to_lowercase(), name.table.to_lowercase())
+}
+
 impl PolicyDocument {
     /// Whether grants decide what is there in a database.
     pub fn governs(&self, database: &str) -> bool {
         self.governs_all || self.governed.contains(&database.to_lowercase())
     }
 
-    /// Puts the new names of a table and of its columns in the places of the old ones, in conditions and expressions too. One that
-    /// names a column which is gone hides the table.
-    pub(crate) fn follow(&mut self, known: &TableName, table: &TableName, columns: &[(String, String)]) {
-        let lower = |name: &TableName| TableName::new(name.database.to_lowercase(), name.table.to_lowercase());
-        let names = (known.table.as_str(), table.table.as_str());
-        let (known, table) = (lower(known), lower(table));
-        let renamed = |column: &str| {
-            let found = columns.iter().find(|(old, _)| old.to_lowercase() == column.to_lowercase());
-            found.map_or_else(|| column.to_owned(), |(_, new)| new.to_lowercase())
-        };
+    /// Puts the new names of tables and of their columns in the places of the old ones, in conditions and expressions too: of all
+    /// tables at once, since two may have each other's names now. One that names a column which is gone hides the table.
+    pub(crate) fn follow(&mut self, tables: &[RenamedTable]) {
         for grant in &mut self.grants {
-            if grant.on == GrantTarget::Table(known.clone()) {
-                grant.on = GrantTarget::Table(table.clone());
-                grant.columns = grant.columns.take().map(|names| names.iter().map(|name| renamed(name)).collect());
-            }
+            let GrantTarget::Table(name) = &grant.on else { continue };
+            let Some(renamed) = RenamedTable::find(tables, name) else { continue };
+            grant.on = GrantTarget::Table(lower(&renamed.table));
+            grant.columns = grant.columns.take().map(|names| names.iter().map(|name| renamed.column(name)).collect());
         }
-        for policy in self.row_policies.iter_mut().filter(|policy| lower(&policy.table) == known) {
-            policy.table = table.clone();
-            policy.condition = expressions::with_renamed(&policy.condition, columns, names);
+        for policy in &mut self.row_policies {
+            let Some(renamed) = RenamedTable::find(tables, &policy.table) else { continue };
+            policy.table = lower(&renamed.table);
+            policy.condition = renamed.expression(&policy.condition);
         }
-        for mask in self.masks.iter_mut().filter(|mask| lower(&mask.table) == known) {
-            mask.table = table.clone();
-            mask.expression = expressions::with_renamed(&mask.expression, columns, names);
-            mask.column = renamed(&mask.column);
+        for mask in &mut self.masks {
+            let Some(renamed) = RenamedTable::find(tables, &mask.table) else { continue };
+            mask.table = lower(&renamed.table);
+            mask.expression = renamed.expression(&mask.expression);
+            mask.column = renamed.column(&mask.column);
         }
     }
 

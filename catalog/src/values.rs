@@ -2,7 +2,7 @@
 //! finds its column, and sketches of key columns, by which inferred relationships are weighted.
 //!
 //! The engine collects values after a table was written or read, never inside a write; they may lag behind the table.
-//! Who may see a table's database may see its values.
+//! Whoever sees a table's rows all, and a column as it is, is told its values.
 
 pub(crate) mod rows;
 
@@ -136,13 +136,13 @@ impl CatalogValues<'_> {
         self.store.view(move |view| rows::samples(view, &who, &ids, per_column)).await
     }
 
-    /// How many columns visible to the caller have their values kept, counted up to `limit`.
+    /// How many columns whose values the caller may know have them kept, counted up to `limit`.
     pub async fn count_columns(self, who: &Principal, database: Option<&str>, limit: usize) -> Result<usize> {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
                 let visible = visible_objects(view, &who, database.as_deref())?;
-                rows::count_columns(view, &visible, limit)
+                rows::count_columns(view, &who, &visible, limit)
             })
             .await
     }

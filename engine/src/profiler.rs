@@ -2,8 +2,8 @@
 //! it was written or looked at. A read is bounded in rows, bytes and time, and nobody waits for it.
 //!
 //! Of servers that share a catalog one reads at a time, under a lease, so that a table which several of them have
-//! queued is read once. A profile may be seen by everybody who may see the table's database; it is read without row
-//! filters or column masks.
+//! queued is read once. It is read without row policies and masks; the catalog tells nothing of it to whom they hide rows
+//! or the column.
 
 mod table_profiler;
 

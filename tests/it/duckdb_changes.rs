@@ -14,6 +14,26 @@ use crate::sql::{admin, rows};
 /// Rows go into files, deletes too.
 const TO_FILES: &str = "DATA_INLINING_ROW_LIMIT 0";
 
+/// DuckDB reads nothing of a lake in which a column has a tag that is no comment.
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_with_json_are_text_to_duckdb() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    for sql in [
+        "CREATE TABLE t (a BIGINT, j JSON, k JSON)",
+        r#"INSERT INTO t VALUES (1, '{"b": 2}', NULL)"#,
+        "COMMENT ON COLUMN t.j IS 'a document'",
+    ] {
+        rows(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    lake.agree("SELECT a, j, k FROM t").await;
+    lake.change(&["ALTER TABLE t ADD COLUMN z INTEGER", "INSERT INTO t VALUES (2, '{}', NULL, 3)"]);
+    lake.agree("SELECT a, j, k, z FROM t ORDER BY a").await;
+    rows(session, "ALTER TABLE t DROP COLUMN k").await.unwrap();
+    rows(session, "ALTER TABLE t ALTER COLUMN j TYPE TEXT").await.unwrap();
+    lake.agree("SELECT * FROM t ORDER BY a").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn inlined_rows_are_read_with_the_files() {
     let lake = Lake::new().await;

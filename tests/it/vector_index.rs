@@ -202,6 +202,13 @@ async fn a_policy_holds_whatever_index_there_is() {
     assert_eq!(rows(&anna, "CREATE INDEX mine ON t USING vector (v)").await.unwrap_err().code(), "not_allowed");
     assert_eq!(rows(&anna, "DROP INDEX by_meaning").await.unwrap_err().code(), "not_allowed");
 
+    // How far an index is says whether the table has rows.
+    run(&root, &["CREATE TABLE few (id BIGINT, v FLOAT[4])", "CREATE INDEX of_few ON few USING vector (v)"]).await;
+    run(&root, &["CREATE ROW POLICY none ON few USING (id < 0) TO PUBLIC"]).await;
+    let states = "SELECT name, state FROM system.vector_indexes ORDER BY name";
+    assert_eq!(rows(&root, states).await.unwrap(), [["by_meaning", "ready"], ["of_few", "empty"]]);
+    assert_eq!(rows(&anna, states).await.unwrap(), [["by_meaning", "ready"], ["of_few", "ready"]]);
+
     run(&root, &["CREATE MASK hidden ON t(kind) USING (0) TO ROLE blind"]).await;
     let ben = caller(&engine, "ben", &["reader", "blind"], None);
     let seen = rows(&ben, &format!("SELECT DISTINCT kind FROM (SELECT kind FROM t {order}) AS s")).await.unwrap();

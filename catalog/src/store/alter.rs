@@ -168,6 +168,7 @@ fn drop_column(change: &mut CatalogChange<'_>, info: &TableInfo, column: &str, i
                  WHERE table_id = ? AND column_id = ? AND end_snapshot IS NULL",
             )?
             .execute([change.snapshot(), info.id, id])?;
+        columns::unmark_json(change, info.id, id)?;
     }
     dependents::delete_values(change.connection(), info.id)?;
     dependents::delete_vector_indexes_of_column(change.connection(), info.id, dropped.id)?;

@@ -18,8 +18,11 @@ use crate::model::{ColumnDefault, ColumnInfo, SnapshotId, TableDraft};
 const FIELD_ID_KEY: &str = "PARQUET:field_id";
 /// The key of comments in `ducklake_tag` and `ducklake_column_tag`.
 pub(super) const COMMENT_KEY: &str = "comment";
-/// The key in `ducklake_column_tag` of columns of text that hold JSON, which DuckDB passes over.
-const JSON_KEY: &str = "querent_json";
+/// With the id of a column of text behind it, the key in `ducklake_tag` that says that it holds JSON. DuckDB passes over tags of
+/// tables; where a column has one that is no comment, it reads nothing of the whole lake.
+pub(super) const JSON_KEY: &str = "querent_json:";
+/// Keys of columns with JSON, as a pattern of LIKE.
+const JSON_KEYS: &str = "querent_json:%";
 /// The type of JSON columns that DuckDB made.
 const JSON_TYPE: &str = "json";
 /// The type of columns of UUIDs. Here their values are text, in the files that Querent writes too; DuckDB writes 16 bytes, and reads
@@ -368,10 +371,14 @@ pub(super) struct ColumnTags {
 pub(super) fn load_tags(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<ColumnTags> {
     let mut statement = connection.prepare_cached(
         "SELECT column_id, key, value FROM ducklake_column_tag
-         WHERE table_id = ?1 AND key IN (?2, ?3) AND value IS NOT NULL
+         WHERE table_id = ?1 AND key = ?2 AND value IS NOT NULL
+           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)
+         UNION ALL
+         SELECT object_id, key, value FROM ducklake_tag
+         WHERE object_id = ?1 AND key LIKE ?3 AND value IS NOT NULL
            AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
     )?;
-    let rows = statement.query_map(params![object_id, COMMENT_KEY, JSON_KEY, snapshot], |row| {
+    let rows = statement.query_map(params![object_id, COMMENT_KEY, JSON_KEYS, snapshot], |row| {
         Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
     })?;
     let mut tags = ColumnTags::default();
@@ -391,11 +398,16 @@ pub(super) fn load_many_tags(
     let mut statement = connection.prepare_cached(
         "SELECT column_id, key, value, table_id FROM ducklake_column_tag
          WHERE table_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
-           AND key IN (?2, ?3) AND value IS NOT NULL
+           AND key = ?2 AND value IS NOT NULL
+           AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)
+         UNION ALL
+         SELECT object_id, key, value, object_id FROM ducklake_tag
+         WHERE object_id IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))
+           AND key LIKE ?3 AND value IS NOT NULL
            AND begin_snapshot <= ?4 AND (end_snapshot IS NULL OR end_snapshot > ?4)",
     )?;
     let mut tags: HashMap<i64, ColumnTags> = HashMap::new();
-    for row in statement.query_map(params![object_ids, COMMENT_KEY, JSON_KEY, snapshot], |row| {
+    for row in statement.query_map(params![object_ids, COMMENT_KEY, JSON_KEYS, snapshot], |row| {
         Ok((row.get::<i64>(3)?, row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
     })? {
         let (table_id, column_id, key, value) = row?;
@@ -406,20 +418,20 @@ pub(super) fn load_many_tags(
 
 impl ColumnTags {
     fn add(&mut self, column_id: i64, key: &str, value: String) {
-        if key == COMMENT_KEY {
-            self.comments.insert(column_id, value);
-        } else {
-            self.json.insert(column_id);
+        match key.strip_prefix(JSON_KEY) {
+            Some(id) => self.json.extend(id.parse::<i64>().ok()),
+            None => drop(self.comments.insert(column_id, value)),
         }
     }
 }
 
 /// Keeps that a column of text, of which it is not said yet, holds JSON.
 pub(super) fn mark_json(change: &CatalogChange<'_>, table_id: i64, column_id: i64) -> Result<()> {
-    change
-        .connection()
-        .prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, 'true')")?
-        .execute(params![table_id, column_id, change.snapshot(), JSON_KEY])?;
+    change.connection().prepare_cached("INSERT INTO ducklake_tag VALUES (?, ?, NULL, ?, 'true')")?.execute(params![
+        table_id,
+        change.snapshot(),
+        json_key(column_id)
+    ])?;
     Ok(())
 }
 
@@ -428,11 +440,14 @@ pub(super) fn unmark_json(change: &CatalogChange<'_>, table_id: i64, column_id: 
     let unmarked = change
         .connection()
         .prepare_cached(
-            "UPDATE ducklake_column_tag SET end_snapshot = ?
-             WHERE table_id = ? AND column_id = ? AND key = ? AND end_snapshot IS NULL",
+            "UPDATE ducklake_tag SET end_snapshot = ? WHERE object_id = ? AND key = ? AND end_snapshot IS NULL",
         )?
-        .execute(params![change.snapshot(), table_id, column_id, JSON_KEY])?;
+        .execute(params![change.snapshot(), table_id, json_key(column_id)])?;
     Ok(unmarked > 0)
+}
+
+fn json_key(column_id: i64) -> String {
+    format!("{JSON_KEY}{column_id}")
 }
 
 struct ColumnTree<'a> {

@@ -8,6 +8,7 @@ use std::path::Path;
 use chrono::Utc;
 use uuid::Uuid;
 
+use super::columns::JSON_KEY;
 use super::ddl::{
     COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DISTINCT_VALUES_DDL, DUCKLAKE_DDL,
     EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LEASES_DDL, LISTING_DDL,
@@ -113,6 +114,7 @@ pub(super) fn prepare(
     transaction.define_functions()?;
     transaction.define(META_DDL)?;
     migrate(&transaction, &file)?;
+    move_json_marks(&transaction)?;
     if !place.is_shared() {
         follow_moved_folder(&transaction, data_dir)?;
     }
@@ -220,6 +222,22 @@ fn migrate(transaction: &StoreConnection, file: &Path) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Says of tables which of their columns hold JSON. Earlier versions said it of the columns, which kept DuckDB from reading the lake.
+fn move_json_marks(transaction: &StoreConnection) -> Result<()> {
+    const MOVED: &str = "json_marks_of_tables";
+    if meta(transaction, MOVED)?.is_some() {
+        return Ok(());
+    }
+    let moved = format!(
+        "INSERT INTO ducklake_tag
+         SELECT table_id, begin_snapshot, end_snapshot, '{JSON_KEY}' || CAST(column_id AS VARCHAR), value
+         FROM ducklake_column_tag WHERE key = 'querent_json'"
+    );
+    transaction.execute(&moved, [])?;
+    transaction.execute("DELETE FROM ducklake_column_tag WHERE key = 'querent_json'", [])?;
+    set_meta(transaction, MOVED, "true")
 }
 
 /// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its

@@ -18,6 +18,7 @@ use super::{SnapshotView, dependents, key_renames, keys, policies};
 use crate::connection::{DatabaseResult, FromStoreValue, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
+use crate::policy::RenamedTable;
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
 /// The value before the first [`absorb`].
@@ -131,8 +132,17 @@ fn refresh_all(change: &mut CatalogChange<'_>, databases: &[i64], objects: &[i64
     for schema_id in databases {
         refresh_database(change.connection(), *schema_id, newest)?;
     }
+    let connection = change.connection();
+    if policies::newest_version(connection)? > 0 {
+        // Before any of them has its new name: two may have changed names with each other.
+        let mut renamed = Vec::new();
+        for object_id in objects {
+            renamed.extend(renamed_table(connection, *object_id, newest)?);
+        }
+        policies::follow_renames(connection, &renamed)?;
+    }
     for object_id in objects {
-        refresh(change, *object_id, newest)?;
+        refresh_followed(change, *object_id, newest)?;
     }
     Ok(())
 }
@@ -158,8 +168,22 @@ pub(super) fn refresh_database(connection: &StoreConnection, schema_id: i64, sna
     Ok(())
 }
 
-/// Brings an object's row, and what is recorded of it for the schema index, in line with the lake at a snapshot.
+/// Brings an object's row, what is recorded of it for the schema index, and the policy in line with the lake at a snapshot.
 pub(super) fn refresh(
+    change: &mut CatalogChange<'_>,
+    object_id: i64,
+    snapshot: SnapshotId,
+) -> Result<Option<StoredRelation>> {
+    let connection = change.connection();
+    if policies::newest_version(connection)? > 0 {
+        let renamed = renamed_table(connection, object_id, snapshot)?;
+        policies::follow_renames(connection, renamed.as_slice())?;
+    }
+    refresh_followed(change, object_id, snapshot)
+}
+
+/// As [`refresh`], where the policy follows it already.
+fn refresh_followed(
     change: &mut CatalogChange<'_>,
     object_id: i64,
     snapshot: SnapshotId,
@@ -170,7 +194,12 @@ pub(super) fn refresh(
         Some(relation) => {
             let info = relation.info();
             key_renames::follow_renames(change, object_id, &info.name)?;
-            policies::follow_renames(connection, object_id, &info.name)?;
+            // Values are kept by the names of columns. Under one that a column had, no mask hides them.
+            if !renamed_columns(connection, object_id)?.is_empty()
+                || dependents::has_values_of_others(connection, object_id, &info.columns)?
+            {
+                dependents::delete_values(connection, object_id)?;
+            }
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {
@@ -192,6 +221,29 @@ pub(super) fn refresh(
         }
     }
     Ok(relation)
+}
+
+/// What changed of an object's names, if anything; of a new one nothing did.
+fn renamed_table(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<Option<RenamedTable>> {
+    let Some((known, _)) = object_name(connection, object_id)? else { return Ok(None) };
+    let Some(relation) = relations::load(connection, object_id, snapshot)? else { return Ok(None) };
+    let (table, columns) = (relation.info().name.clone(), renamed_columns(connection, object_id)?);
+    let is_renamed = known != table || !columns.is_empty();
+    Ok(is_renamed.then_some(RenamedTable { known, table, columns }))
+}
+
+/// The columns of a managed table whose names changed since the absorbed snapshot: the name that each had, and the one that it has.
+fn renamed_columns(connection: &StoreConnection, table_id: i64) -> Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT old.column_name, new.column_name FROM ducklake_column new
+         JOIN ducklake_column old ON old.table_id = new.table_id AND old.column_id = new.column_id
+         WHERE new.table_id = ?1 AND new.end_snapshot IS NULL AND new.parent_column IS NULL
+           AND old.begin_snapshot <= ?2 AND (old.end_snapshot IS NULL OR old.end_snapshot > ?2)
+           AND old.column_name <> new.column_name",
+    )?;
+    let columns =
+        statement.query_map([table_id, absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(columns.collect::<DatabaseResult<Vec<(String, String)>>>()?)
 }
 
 /// What `querent_object` stores of an object.

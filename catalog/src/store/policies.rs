@@ -6,11 +6,12 @@ use super::objects;
 use super::rows::{read_json, read_time, to_json};
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, params};
 use crate::error::Result;
-use crate::model::TableName;
-use crate::policy::{PolicyDocument, PolicySet};
+use crate::policy::{PolicyDocument, PolicySet, RenamedTable};
 
 /// The versions that are kept.
 const MAX_VERSIONS: i64 = 1_000;
+/// The most renamed tables that a version's statement names.
+const MAX_SAID: usize = 20;
 
 /// A version of the policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,30 +41,16 @@ pub(crate) fn newest_version(connection: &StoreConnection) -> Result<i64> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// Lets the policy follow a table, and its columns, whose names changed since the absorbed snapshot: what was hidden would be
-/// there under the new name.
-pub(super) fn follow_renames(connection: &StoreConnection, object_id: i64, table: &TableName) -> Result<()> {
-    if newest_version(connection)? == 0 {
-        return Ok(());
-    }
-    let Some((known, _)) = objects::object_name(connection, object_id)? else { return Ok(()) };
-    let columns = connection
-        .prepare_cached(
-            "SELECT old.column_name, new.column_name FROM ducklake_column new
-             JOIN ducklake_column old ON old.table_id = new.table_id AND old.column_id = new.column_id
-             WHERE new.table_id = ?1 AND new.end_snapshot IS NULL AND new.parent_column IS NULL
-               AND old.begin_snapshot <= ?2 AND (old.end_snapshot IS NULL OR old.end_snapshot > ?2)
-               AND old.column_name <> new.column_name",
-        )?
-        .query_map([object_id, objects::absorbed_snapshot(connection)?], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<DatabaseResult<Vec<(String, String)>>>()?;
+/// Lets the policy follow tables, and columns, whose names changed since the absorbed snapshot: what was hidden would be there under
+/// the new name.
+pub(super) fn follow_renames(connection: &StoreConnection, tables: &[RenamedTable]) -> Result<()> {
     // The document is read for what was renamed only: every object that is written comes here.
-    if known == *table && columns.is_empty() {
+    if tables.is_empty() {
         return Ok(());
     }
     let policy = newest(connection)?;
     let mut document = policy.document.clone();
-    document.follow(&known, table, &columns);
+    document.follow(tables);
     if document == policy.document {
         return Ok(());
     }
@@ -72,7 +59,9 @@ pub(super) fn follow_renames(connection: &StoreConnection, object_id: i64, table
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_snapshot WHERE snapshot_id > ?)")?
         .query_row([objects::absorbed_snapshot(connection)?], |row| row.get(0))?;
     let (by, writer) = if is_of_another { (" by another writer", "duckdb") } else { ("", "querent") };
-    let statement = format!("ALTER TABLE {known}{by}; it is {table} now");
+    let said =
+        tables.iter().take(MAX_SAID).map(|one| format!("ALTER TABLE {}{by}; it is {} now", one.known, one.table));
+    let statement = said.collect::<Vec<_>>().join(". ");
     add(connection, document, &statement, writer, Utc::now())?;
     Ok(())
 }

@@ -209,16 +209,28 @@ pub(crate) fn samples(
     Ok(tables)
 }
 
-/// Columns whose values are kept, counted up to `limit`.
-pub(crate) fn count_columns(view: &SnapshotView<'_>, visible: &VisibleObjects, limit: usize) -> Result<usize> {
-    let is_visible = object_condition("?1", "schema_id", "object_id");
-    let count: i64 = view
-        .connection
-        .prepare_cached(&format!(
-            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile WHERE has_values = 1 AND {is_visible} LIMIT ?2) AS found"
-        ))?
-        .query_row(params![visible.parameter()?, limit as i64], |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or(0))
+/// Columns whose values are kept and may be told to the caller, counted up to `limit`.
+pub(crate) fn count_columns(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    visible: &VisibleObjects,
+    limit: usize,
+) -> Result<usize> {
+    let rights = view.rights(who);
+    let is_visible = object_condition("?1", "p.schema_id", "p.object_id");
+    let mut statement = view.connection.prepare_cached(&format!(
+        "SELECT d.name, o.name, p.column_name FROM querent_column_profile p
+         JOIN querent_object o ON o.object_id = p.object_id JOIN querent_database d ON d.schema_id = o.schema_id
+         WHERE p.has_values = 1 AND {is_visible} LIMIT ?2"
+    ))?;
+    // As in [`find`].
+    let most = if rights.is_unbound() { limit as i64 } else { MAX_JUDGED };
+    let rows = statement.query_map(params![visible.parameter()?, most], |row| {
+        Ok((TableName { database: row.get(0)?, table: row.get(1)? }, row.get::<String>(2)?))
+    })?;
+    let mut columns: Vec<(TableName, String)> = rows.collect::<DatabaseResult<_>>()?;
+    columns.retain(|(table, column)| rights.may_know_values(table, column));
+    Ok(columns.len().min(limit))
 }
 
 /// The share of the values of one column that the other contains, where their sketches allow an estimate.

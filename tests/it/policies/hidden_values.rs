@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{
     Array, ArrayData, ArrayRef, DictionaryArray, Int64Array, ListArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::ipc::writer::FileWriter;
-use querent_engine::ResultTypes;
+use querent_engine::{ResultTypes, Session};
 
 use super::{admin, caller, run};
 use crate::sql::{engine, rows};
@@ -113,5 +114,29 @@ async fn a_condition_that_fails_does_not_say_on_which_value() {
         assert_eq!(error.code(), "invalid_value", "{error}");
         assert!(!error.to_string().contains("SECRET"), "{error}");
     }
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_whose_values_are_hidden_are_not_counted() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE people AS SELECT 'Ann' AS name, '123' AS ssn, 'a@x.org' AS mail",
+            "CREATE TABLE orders AS SELECT 'US' AS region",
+            "GRANT SELECT (name, mail) ON people TO PUBLIC",
+            "GRANT SELECT ON orders TO PUBLIC",
+            "CREATE MASK mail ON people(mail) USING ('***') TO PUBLIC",
+            "CREATE ROW POLICY europe ON orders USING (region = 'EU') TO PUBLIC",
+        ],
+    )
+    .await;
+    engine.wait_for_profiles(Duration::from_secs(20)).await;
+    let values = engine.catalog().values();
+    let count = async |session: &Session| values.count_columns(session.principal(), None, 100).await.unwrap();
+    assert_eq!(count(&root).await, 4);
+    assert_eq!(count(&caller(&engine, "ann", &[], None)).await, 1, "the names of people alone");
     engine.close().await.unwrap();
 }

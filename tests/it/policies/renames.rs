@@ -1,9 +1,11 @@
 //! What DuckDB renames keeps its policies: they are about the table and the column, not about what these were called.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use querent_catalog::policy::{Grantee, Mask, PolicyDocument, PolicyEdit};
 use querent_catalog::{Principal, TableName};
+use querent_engine::Session;
 
 use super::{admin, caller, run};
 use crate::duckdb::duckdb;
@@ -47,6 +49,62 @@ async fn policies_follow_what_duckdb_renames() {
     duckdb(&folder.path().join("data"), "", &["USE lake.\"default\"", "ALTER TABLE persons DROP COLUMN area"]);
     assert!(rows(&anna, "SELECT id FROM persons").await.is_err());
     assert_eq!(rows(&root, "SELECT count(*) FROM persons").await.unwrap(), [["2"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_change_names_with_each_other_keep_their_own_policies() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE known AS SELECT * FROM (VALUES (1, 'EU'), (2, 'US')) v(id, region)",
+            "CREATE TABLE secret AS SELECT 3 AS id, 'EU' AS region",
+            "GRANT SELECT ON known TO PUBLIC",
+            "CREATE ROW POLICY eu ON known USING (known.region = 'EU') TO PUBLIC",
+        ],
+    )
+    .await;
+    let anna = caller(&engine, "anna", &[], None);
+    assert_eq!(rows(&anna, "SELECT id FROM known").await.unwrap(), [["1"]]);
+    let statements = [
+        "USE lake.\"default\"",
+        "ALTER TABLE known RENAME TO passing",
+        "ALTER TABLE secret RENAME TO known",
+        "ALTER TABLE passing RENAME TO secret",
+    ];
+    duckdb(&folder.path().join("data"), "", &statements);
+    assert_eq!(rows(&anna, "SELECT id FROM secret").await.unwrap(), [["1"]]);
+    assert_eq!(rows(&anna, "SELECT id FROM known").await.unwrap_err().code(), "table_not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_a_column_that_duckdb_renames_are_not_told_under_its_old_name() {
+    let (folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(
+        &root,
+        &[
+            "CREATE TABLE people AS SELECT 'Ann' AS name, 'SECRET' AS ssn",
+            "CREATE MASK hidden ON people(ssn) USING ('***') TO PUBLIC",
+        ],
+    )
+    .await;
+    engine.wait_for_profiles(Duration::from_secs(20)).await;
+    let anna = caller(&engine, "anna", &[], None);
+    let values = engine.catalog().values();
+    let found = async |session: &Session| {
+        let (hits, _) = values.find(session.principal(), None, &["SECRET".to_owned()], 10).await.unwrap();
+        hits.into_iter().map(|hit| hit.column).collect::<Vec<_>>()
+    };
+    assert_eq!((found(&root).await, found(&anna).await), (vec!["ssn".to_owned()], Vec::new()));
+    duckdb(
+        &folder.path().join("data"),
+        "",
+        &["USE lake.\"default\"", "ALTER TABLE people RENAME COLUMN ssn TO tax_id"],
+    );
+    assert_eq!(rows(&anna, "SELECT tax_id FROM people").await.unwrap(), [["***"]]);
+    assert_eq!(found(&anna).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,11 +46,12 @@ pub(super) fn rows(schema: &SchemaRef, indexes: &[VectorIndexInfo]) -> Result<Re
     batch(schema, columns, indexes.len())
 }
 
-/// An index that covers nothing has too few rows, or is yet to be built after a restore.
+/// An index that covers nothing has too few rows, or is yet to be built after a restore. Whether it does says how many rows there
+/// are, so whoever sees a part of the table is not told.
 fn state(index: &VectorIndexInfo) -> &'static str {
     match (index.is_damaged, index.indexed_files) {
         (true, _) => "damaged",
-        (false, 0) => "empty",
+        (false, 0) if !index.is_of_part => "empty",
         (false, _) => "ready",
     }
 }
