@@ -93,7 +93,8 @@ async fn give_signs(store: Weak<Store>, members: Arc<MemberWatch>, stop: Cancell
     }
 }
 
-/// Takes the tables of the others for the schema index.
+/// Takes the policy and the tables of the others, these for the schema index. Both wait for this server's writes, the policy where
+/// DuckDB has committed.
 async fn follow_log(store: Weak<Store>, stop: CancellationToken) {
     let mut has_failed = false;
     loop {
@@ -102,11 +103,14 @@ async fn follow_log(store: Weak<Store>, stop: CancellationToken) {
             () = tokio::time::sleep(LOOKS_APART) => {}
         }
         let Some(store) = store.upgrade() else { return };
-        let followed = store.follow().await;
+        let followed = match store.view(|_| Ok(())).await {
+            Ok(()) => store.follow().await,
+            Err(error) => Err(error),
+        };
         if let Err(error) = &followed
             && !has_failed
         {
-            warn!(%error, "tables of other servers are not found yet");
+            warn!(%error, "policies and tables of other servers are not known yet");
         }
         has_failed = followed.is_err();
     }
@@ -164,8 +168,6 @@ async fn look(
     if known.is_none_or(|known| (known.queries, known.metrics) != (found.queries, found.metrics)) {
         knowledge.forget();
     }
-    // A view has the policy that holds; it waits for this server's writes where DuckDB has committed.
-    store.view(|_| Ok(())).await?;
     Ok(found)
 }
 

@@ -10,7 +10,7 @@ use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableName};
 use crate::policy::{PolicyDocument, PolicyEdit, PolicySet, ReadReach, Rights};
 use crate::principal::Principal;
-use crate::store::{PolicyVersion, SnapshotView, Store, policies, resolve};
+use crate::store::{PolicyVersion, SnapshotView, Store, objects, policies, resolve};
 
 /// Grants, row policies and masks. Made by [`Catalog::policies`](crate::Catalog::policies).
 #[derive(Clone, Copy)]
@@ -25,12 +25,14 @@ impl CatalogPolicies<'_> {
         self.store.policies()
     }
 
-    /// The policy that holds now. Of a shared catalog it is read, and [`CatalogPolicies::current`] is no older from then on.
+    /// The policy that holds now. Of a shared catalog it is read, and of what DuckDB renamed it has the new names;
+    /// [`CatalogPolicies::current`] is no older from then on.
     pub async fn in_force(self) -> Result<Arc<PolicySet>> {
-        match self.store.is_shared() {
-            true => self.store.view(|view| Ok(Arc::clone(&view.policies))).await,
-            false => Ok(self.current()),
+        if self.store.is_shared() {
+            return self.store.view(|view| Ok(Arc::clone(&view.policies))).await;
         }
+        self.store.version().await?;
+        Ok(self.current())
     }
 
     /// Returns what a caller can read now, to be kept with what it is given.
@@ -78,14 +80,16 @@ fn require_there(view: &SnapshotView<'_>, document: &PolicyDocument) -> Result<(
     let restricted: HashSet<&TableName> = held.row_policies.iter().map(|policy| &policy.table).collect();
     let masked: HashSet<(&TableName, &str)> =
         held.masks.iter().map(|mask| (&mask.table, mask.column.as_str())).collect();
-    let tables_of_policies = document.row_policies.iter().map(|policy| (&policy.table, None::<&str>));
-    let columns_of_masks = document.masks.iter().map(|mask| (&mask.table, Some(mask.column.as_str())));
-    let new_tables = tables_of_policies.filter(|(table, _)| !restricted.contains(table));
-    let new_columns =
-        columns_of_masks.filter(|(table, column)| column.is_some_and(|column| !masked.contains(&(*table, column))));
+    let tables_of_policies = document.row_policies.iter().map(|policy| &policy.table);
+    for name in tables_of_policies.filter(|table| !restricted.contains(table)) {
+        if objects::object(view.connection, &name.database, &name.table)?.is_none() {
+            return Err(CatalogError::Conflict { object: name.to_string() });
+        }
+    }
+    let columns_of_masks = document.masks.iter().map(|mask| (&mask.table, mask.column.as_str()));
     let admin = Principal::local_admin();
     let mut tables: HashMap<&TableName, Option<ResolvedTable>> = HashMap::new();
-    for (name, column) in new_tables.chain(new_columns) {
+    for (name, column) in columns_of_masks.filter(|place| !masked.contains(place)) {
         let table = match tables.entry(name) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
@@ -95,7 +99,7 @@ fn require_there(view: &SnapshotView<'_>, document: &PolicyDocument) -> Result<(
         };
         let has_column = |table: &ResolvedTable| {
             let mut names = table.info.columns.iter().map(|known| known.name.to_lowercase());
-            column.is_none_or(|column| names.any(|known| known == column.to_lowercase()))
+            names.any(|known| known == column.to_lowercase())
         };
         if !table.as_ref().is_some_and(has_column) {
             return Err(CatalogError::Conflict { object: name.to_string() });

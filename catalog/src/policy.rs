@@ -11,7 +11,7 @@ mod expressions;
 mod reach;
 mod rights;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -237,10 +237,6 @@ pub(crate) struct RenamedTable {
 }
 
 impl RenamedTable {
-    fn find<'t>(tables: &'t [Self], name: &TableName) -> Option<&'t Self> {
-        tables.iter().find(|renamed| lower(&renamed.known) == lower(name))
-    }
-
     fn column(&self, column: &str) -> String {
         let found = self.columns.iter().find(|(old, _)| old.to_lowercase() == column.to_lowercase());
         found.map_or_else(|| column.to_owned(), |(_, new)| new.to_lowercase())
@@ -264,19 +260,21 @@ impl PolicyDocument {
     /// Puts the new names of tables and of their columns in the places of the old ones, in conditions and expressions too: of all
     /// tables at once, since two may have each other's names now. One that names a column which is gone hides the table.
     pub(crate) fn follow(&mut self, tables: &[RenamedTable]) {
+        let tables: HashMap<TableName, &RenamedTable> =
+            tables.iter().map(|renamed| (lower(&renamed.known), renamed)).collect();
         for grant in &mut self.grants {
             let GrantTarget::Table(name) = &grant.on else { continue };
-            let Some(renamed) = RenamedTable::find(tables, name) else { continue };
+            let Some(renamed) = tables.get(&lower(name)) else { continue };
             grant.on = GrantTarget::Table(lower(&renamed.table));
             grant.columns = grant.columns.take().map(|names| names.iter().map(|name| renamed.column(name)).collect());
         }
         for policy in &mut self.row_policies {
-            let Some(renamed) = RenamedTable::find(tables, &policy.table) else { continue };
+            let Some(renamed) = tables.get(&lower(&policy.table)) else { continue };
             policy.table = lower(&renamed.table);
             policy.condition = renamed.expression(&policy.condition);
         }
         for mask in &mut self.masks {
-            let Some(renamed) = RenamedTable::find(tables, &mask.table) else { continue };
+            let Some(renamed) = tables.get(&lower(&mask.table)) else { continue };
             mask.table = lower(&renamed.table);
             mask.expression = renamed.expression(&mask.expression);
             mask.column = renamed.column(&mask.column);

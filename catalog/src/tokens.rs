@@ -108,6 +108,8 @@ pub struct TokenInfo {
 /// The valid tokens of an open catalog, in memory.
 pub(crate) struct TokenRegistry {
     known: RwLock<KnownTokens>,
+    /// Held from a reading of all to its taking, so that no older one is taken last.
+    reloads: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -230,6 +232,7 @@ impl CatalogTokens<'_> {
 impl TokenRegistry {
     /// Reads the tokens again, which another server may have created or revoked.
     pub(crate) async fn reload(&self, store: &Store) -> Result<()> {
+        let _reload = self.reloads.lock().await;
         let read = store.read(load).await?;
         self.known.write().take(read);
         Ok(())
@@ -238,7 +241,7 @@ impl TokenRegistry {
     /// Reads the tokens that are not revoked.
     pub(crate) async fn load(store: &Store) -> Result<Self> {
         let known = store.read(load).await?;
-        Ok(Self { known: RwLock::new(known) })
+        Ok(Self { known: RwLock::new(known), reloads: tokio::sync::Mutex::new(()) })
     }
 }
 

@@ -7,7 +7,7 @@ use super::names::name_key;
 use super::rows::to_json;
 use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::Result;
-use crate::model::{ColumnInfo, NewRelationship, RelationshipOrigin};
+use crate::model::{NewRelationship, RelationshipOrigin};
 
 /// Deletes the foreign keys of an object that is being dropped.
 pub(super) fn delete_foreign_keys(connection: &StoreConnection, object_id: i64) -> Result<()> {
@@ -28,16 +28,11 @@ pub(crate) fn delete_values(connection: &StoreConnection, object_id: i64) -> Res
     Ok(())
 }
 
-/// Returns whether values are kept of columns that an object does not have.
-pub(super) fn has_values_of_others(
-    connection: &StoreConnection,
-    object_id: i64,
-    columns: &[ColumnInfo],
-) -> Result<bool> {
+/// The columns of an object whose values are kept.
+pub(super) fn columns_with_values(connection: &StoreConnection, object_id: i64) -> Result<Vec<String>> {
     let mut statement =
         connection.prepare_cached("SELECT column_name FROM querent_column_profile WHERE object_id = ?")?;
-    let kept = statement.query_map([object_id], |row| row.get::<String>(0))?.collect::<DatabaseResult<Vec<_>>>()?;
-    Ok(kept.iter().any(|name| columns.iter().all(|column| column.name != *name)))
+    Ok(statement.query_map([object_id], |row| row.get::<String>(0))?.collect::<DatabaseResult<Vec<_>>>()?)
 }
 
 /// Deletes the vector indexes of a table that is being dropped; their datasets are removed afterwards.

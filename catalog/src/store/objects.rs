@@ -195,9 +195,9 @@ fn refresh_followed(
             let info = relation.info();
             key_renames::follow_renames(change, object_id, &info.name)?;
             // Values are kept by the names of columns. Under one that a column had, no mask hides them.
-            if !renamed_columns(connection, object_id)?.is_empty()
-                || dependents::has_values_of_others(connection, object_id, &info.columns)?
-            {
+            let kept = dependents::columns_with_values(connection, object_id)?;
+            let is_gone = |name: &String| info.columns.iter().all(|column| column.name != *name);
+            if !kept.is_empty() && (kept.iter().any(is_gone) || !renamed_columns(connection, object_id)?.is_empty()) {
                 dependents::delete_values(connection, object_id)?;
             }
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;

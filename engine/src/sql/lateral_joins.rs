@@ -8,8 +8,8 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, RecursionUnnestOption, TableReference, UnnestOptions};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Unnest};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, Unnest};
 
 use super::lifted_subqueries::{lifted_join, refuse_window_by_row};
 use super::plan_nodes::any_node;
@@ -115,9 +115,20 @@ pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option
             }))
         }
         LogicalPlan::Filter(filter) => {
-            let Some(mut pulled) = pull(&filter.input, left)? else { return Ok(None) };
-            let Some(condition) = over_both(&filter.predicate, &pulled, left.schema())? else { return Ok(None) };
-            pulled.filters.push(condition);
+            // What names no outer column stays below, where it may have a subquery of its own.
+            let is_below = !depends_on_outer(&filter.input);
+            let conditions = split_conjunction_owned(filter.predicate.clone());
+            let (own, by_row): (Vec<Expr>, Vec<Expr>) =
+                conditions.into_iter().partition(|part| is_below && is_of_input(part, filter.input.schema()));
+            let below = match conjunction(own) {
+                Some(own) => LogicalPlanBuilder::from(filter.input.as_ref().clone()).filter(own)?.build()?,
+                None => filter.input.as_ref().clone(),
+            };
+            let Some(mut pulled) = pull(&below, left)? else { return Ok(None) };
+            for part in by_row {
+                let Some(condition) = over_both(&part, &pulled, left.schema())? else { return Ok(None) };
+                pulled.filters.push(condition);
+            }
             Ok(Some(pulled))
         }
         LogicalPlan::Projection(Projection { expr, input, .. }) => {
@@ -151,6 +162,26 @@ pub(super) fn pull(plan: &LogicalPlan, left: &Arc<LogicalPlan>) -> Result<Option
         }
         _ => Ok(None),
     }
+}
+
+/// Returns whether an expression, and the subqueries in it, name no columns but those of an input.
+fn is_of_input(expr: &Expr, input: &DFSchema) -> bool {
+    let is_foreign = |part: &Expr| {
+        let is_of_others = |subquery: &Subquery| {
+            let of_input =
+                |column: &Expr| matches!(column, Expr::OuterReferenceColumn(_, column) if input.has_column(column));
+            !subquery.outer_ref_columns.iter().all(of_input)
+        };
+        Ok(match part {
+            Expr::OuterReferenceColumn(..) => true,
+            Expr::ScalarSubquery(subquery) => is_of_others(subquery),
+            Expr::InSubquery(found) => is_of_others(&found.subquery),
+            Expr::Exists(found) => is_of_others(&found.subquery),
+            Expr::SetComparison(found) => is_of_others(&found.subquery),
+            _ => false,
+        })
+    };
+    !expr.exists(is_foreign).unwrap_or(true)
 }
 
 /// Returns whether nothing but lists is taken apart, each once.

@@ -95,7 +95,7 @@ fn is_found_by_join(plan: &LogicalPlan) -> Result<bool> {
         Ok(has_place && !node.all_out_ref_exprs().is_empty())
     })?;
     let has_groups = plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))?;
-    Ok(!has_order && !(has_groups && is_beyond_joins(plan)?))
+    Ok(!(has_order || has_groups && is_beyond_joins(plan)?))
 }
 
 /// Returns a query with the values of such subqueries, of its select list or its condition, as columns below it.
@@ -213,8 +213,26 @@ fn is_aggregate_by_row(node: &LogicalPlan) -> bool {
 }
 
 /// Returns whether a window is over rows that belong to the outer row. DataFusion's join would have it over those of all outer rows.
+/// Those of this file are right over all: rows that are numbered here have one number each, and the others are within a number.
 pub(super) fn has_window_by_row(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|node| Ok(matches!(node, LogicalPlan::Window(_)) && !node.all_out_ref_exprs().is_empty()))
+    let mut is_found = false;
+    plan.apply(|node| {
+        if let LogicalPlan::Projection(projection) = node
+            && matches!(projection.expr.first(), Some(Expr::Alias(number)) if number.name == ROW)
+            && let LogicalPlan::Window(numbering) = projection.input.as_ref()
+        {
+            is_found |= has_window_by_row(&numbering.input)?;
+            return Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Jump });
+        }
+        is_found |= matches!(node, LogicalPlan::Window(window) if !window.window_expr.iter().all(is_within_row))
+            && !node.all_out_ref_exprs().is_empty();
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_found)
+}
+
+fn is_within_row(value: &Expr) -> bool {
+    matches!(value.clone().unalias(), Expr::WindowFunction(found) if found.params.partition_by.contains(&row()))
 }
 
 /// Errors: `unsupported` where such a window is left to DataFusion.
