@@ -40,7 +40,8 @@ pub(super) async fn show(ApiCall { state, principal }: ApiCall) -> Result<Respon
     require_all_databases(&principal)?;
     let policies = state.engine.catalog().policies();
     let versions = policies.versions(100).await?;
-    Ok(json_response(StatusCode::OK, &policy_json(&policies.in_force().await?, &versions)))
+    let policy = policies.in_force().await?;
+    Ok(json_response(StatusCode::OK, &policy_json(&policy, &versions)))
 }
 
 /// `POST`: statements in the place of the policy that holds.
