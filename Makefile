@@ -115,8 +115,9 @@ formatting:
 docs:
 	RUSTDOC=$(CURDIR)/scripts/rustdoc.sh cargo test --workspace --doc
 
-lint: formatting ## formatting, lints and docs
+lint: ## formatting, lints and docs
 	@$(setup) system
+	@$(MAKE) --no-print-directory formatting
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
