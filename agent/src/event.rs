@@ -283,10 +283,141 @@ pub struct Truncation {
     pub original_tokens: usize,
 }
 
-/// What happened.
+/// How earlier messages were summarised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompactionFinished {
+    /// Estimated tokens before.
+    pub initial_tokens: usize,
+    /// Estimated tokens after.
+    pub compacted_tokens: usize,
+    /// Messages before.
+    pub messages_before: usize,
+    /// Messages after.
+    pub messages_after: usize,
+    /// The summary that replaces them.
+    pub summary: String,
+    /// All messages as they are now, the system message included, for a client that keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<ChatMessage>,
+    /// Tokens of the request that wrote the summary.
+    pub usage: TokenUsage,
+    /// In the model's currency, where prices are set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// The end of a request to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmCallFinished {
+    /// As in its start.
+    pub iteration: u32,
+    /// Its tokens.
+    pub usage: TokenUsage,
+    /// Whether the reply was cut at the model's limit.
+    pub cut: bool,
+    /// Estimated tokens of the messages by role.
+    pub context: ContextTokens,
+    /// Tokens that the reply could have taken.
+    #[serde(default)]
+    pub max_output_tokens: u32,
+    /// The calls that follow, for a client that keeps the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<WantedCall>,
+    /// In the model's currency, where prices are set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// A person's decision on a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalResolved {
+    /// The request's id.
+    pub request_id: String,
+    /// The call.
+    pub call_id: String,
+    /// Tool name.
+    #[serde(default)]
+    pub name: String,
+    /// The arguments as the model wrote them.
+    #[serde(default)]
+    pub args_raw: String,
+    /// What the call does, in one line.
+    #[serde(default)]
+    pub description: String,
+    /// Whether it was approved.
+    pub approved: bool,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What the client returned of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientToolResolved {
+    /// The call.
+    pub call_id: String,
+    /// Tool name.
+    pub name: String,
+    /// The arguments as the model wrote them.
+    #[serde(default)]
+    pub args_raw: String,
+    /// What it returned, or what the model reads where nothing was returned.
+    pub result: String,
+    /// Whether nothing was returned.
+    #[serde(default)]
+    pub missing: bool,
+}
+
+/// The whole answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerFinal {
+    /// Its item.
+    pub item_id: String,
+    /// Its text, without the text before calls.
+    pub text: String,
+    /// Whether it is JSON of the requested schema.
+    pub structured: bool,
+    /// Whether the reply was cut at the model's limit.
+    pub cut: bool,
+    /// Whether a filter of the model's server ended it, or the model refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub filtered: bool,
+    /// The last `run_kql`.
+    pub kql_used: Option<String>,
+    /// The last `run_sql`.
+    pub sql_used: Option<String>,
+    /// Of the last query that succeeded, where its rows are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<ResultTicket>,
+    /// What the numbers, dates and names of its text are proven by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<ProofLink>,
+    /// What it rests on, and how far it is to be trusted.
+    #[serde(flatten)]
+    pub assessment: AnswerAssessment,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFinished {
+    /// The run.
+    pub run_id: Uuid,
+    /// How.
+    pub outcome: RunOutcome,
+    /// Final.
+    pub usage: Usage,
+    /// Tokens of the last request to the model.
+    pub last_usage: TokenUsage,
+    /// Number of requests to the model.
+    pub llm_calls: u32,
+    /// Of all requests, where prices are set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What happened. Small, since an answer is thousands of pieces, all of which a log holds: what is large is boxed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "the largest is made once a run")]
 pub enum EventKind {
     /// The run exists and is stored as `running`. First, unless the run could not begin.
     RunStarted(Box<RunStarted>),
@@ -309,51 +440,14 @@ pub enum EventKind {
         max_output_tokens: u32,
     },
     /// Earlier messages were summarised.
-    CompactionFinished {
-        /// Estimated tokens before.
-        initial_tokens: usize,
-        /// Estimated tokens after.
-        compacted_tokens: usize,
-        /// Messages before.
-        messages_before: usize,
-        /// Messages after.
-        messages_after: usize,
-        /// The summary that replaces them.
-        summary: String,
-        /// All messages as they are now, the system message included, for a client that keeps them.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        messages: Vec<ChatMessage>,
-        /// Tokens of the request that wrote the summary.
-        usage: TokenUsage,
-        /// In the model's currency, where prices are set.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<f64>,
-    },
+    CompactionFinished(Box<CompactionFinished>),
     /// A request to the model begins.
     LlmCallStarted {
         /// From 0.
         iteration: u32,
     },
     /// A request to the model ended.
-    LlmCallFinished {
-        /// As in its start.
-        iteration: u32,
-        /// Its tokens.
-        usage: TokenUsage,
-        /// Whether the reply was cut at the model's limit.
-        cut: bool,
-        /// Estimated tokens of the messages by role.
-        context: ContextTokens,
-        /// Tokens that the reply could have taken.
-        #[serde(default)]
-        max_output_tokens: u32,
-        /// The calls that follow, for a client that keeps the conversation.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        calls: Vec<WantedCall>,
-        /// In the model's currency, where prices are set.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<f64>,
-    },
+    LlmCallFinished(Box<LlmCallFinished>),
     /// The model begins to think. Emitted, like all thinking, only on request.
     ThinkingStarted {
         /// The item.
@@ -400,77 +494,20 @@ pub enum EventKind {
     /// A tool of the server returned.
     ToolResult(Box<ToolResult>),
     /// A call waits for a person's approval.
-    ApprovalRequested(WaitingCall),
+    ApprovalRequested(Box<WaitingCall>),
     /// A person decided on a call.
-    ApprovalResolved {
-        /// The request's id.
-        request_id: String,
-        /// The call.
-        call_id: String,
-        /// Tool name.
-        #[serde(default)]
-        name: String,
-        /// The arguments as the model wrote them.
-        #[serde(default)]
-        args_raw: String,
-        /// What the call does, in one line.
-        #[serde(default)]
-        description: String,
-        /// Whether it was approved.
-        approved: bool,
-        /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
+    ApprovalResolved(Box<ApprovalResolved>),
     /// A call waits for the client to execute it.
-    ClientToolRequested(WaitingCall),
+    ClientToolRequested(Box<WaitingCall>),
     /// The client executed a call.
-    ClientToolResolved {
-        /// The call.
-        call_id: String,
-        /// Tool name.
-        name: String,
-        /// The arguments as the model wrote them.
-        #[serde(default)]
-        args_raw: String,
-        /// What it returned, or what the model reads where nothing was returned.
-        result: String,
-        /// Whether nothing was returned.
-        #[serde(default)]
-        missing: bool,
-    },
+    ClientToolResolved(Box<ClientToolResolved>),
     /// All messages, the system message included, for a client that keeps them: right before the answer or the pause.
     Conversation {
         /// In order.
         messages: Vec<ChatMessage>,
     },
     /// The whole answer; on success only.
-    AnswerFinal {
-        /// Its item.
-        item_id: String,
-        /// Its text, without the text before calls.
-        text: String,
-        /// Whether it is JSON of the requested schema.
-        structured: bool,
-        /// Whether the reply was cut at the model's limit.
-        cut: bool,
-        /// Whether a filter of the model's server ended it, or the model refused.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        filtered: bool,
-        /// The last `run_kql`.
-        kql_used: Option<String>,
-        /// The last `run_sql`.
-        sql_used: Option<String>,
-        /// Of the last query that succeeded, where its rows are kept.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ticket: Option<ResultTicket>,
-        /// What the numbers, dates and names of its text are proven by.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        proof: Vec<ProofLink>,
-        /// What it rests on, and how far it is to be trusted.
-        #[serde(flatten)]
-        assessment: AnswerAssessment,
-    },
+    AnswerFinal(Box<AnswerFinal>),
     /// The run waits for these calls and ends; another run continues.
     Paused {
         /// All of them.
@@ -486,22 +523,11 @@ pub enum EventKind {
         detail_code: String,
     },
     /// The end, always.
-    RunFinished {
-        /// The run.
-        run_id: Uuid,
-        /// How.
-        outcome: RunOutcome,
-        /// Final.
-        usage: Usage,
-        /// Tokens of the last request to the model.
-        last_usage: TokenUsage,
-        /// Number of requests to the model.
-        llm_calls: u32,
-        /// Of all requests, where prices are set.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<f64>,
-    },
+    RunFinished(Box<RunFinished>),
 }
+
+/// A piece of text has 40 bytes beside its letters.
+const _: () = assert!(size_of::<RunEvent>() <= 96, "an event of a log is small");
 
 /// Estimated tokens of a request to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

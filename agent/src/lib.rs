@@ -85,7 +85,8 @@ pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};
 pub use event::{
-    ContextTokens, EventKind, ResultTicket, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase,
+    AnswerFinal, ApprovalResolved, ClientToolResolved, CompactionFinished, ContextTokens, EventKind, LlmCallFinished,
+    ResultTicket, RunErrorCode, RunEvent, RunFinished, RunOutcome, RunStarted, SERVER_LABEL, TextPhase,
     ToolCallStarted, ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
 };
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};

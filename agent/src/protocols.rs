@@ -18,8 +18,6 @@ pub(crate) mod run_end;
 pub mod text_completion;
 
 use std::borrow::Cow;
-use std::fmt;
-use std::io::Write;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -54,6 +52,12 @@ pub trait Renderer: Send {
     fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
         push_frames(self, event, to);
     }
+
+    /// Appends the lines of the only frame of a piece of an answer, without the empty line that ends it, and returns true; or
+    /// appends nothing and returns false, and [`Renderer::frame`] is asked. For streams whose frames have ids.
+    fn push_piece(&mut self, _event: &RunEvent, _to: &mut Vec<u8>) -> bool {
+        false
+    }
 }
 
 /// Appends the frames of one event as server-sent events.
@@ -65,10 +69,16 @@ pub(crate) fn push_frames<R: Renderer + ?Sized>(renderer: &mut R, event: &RunEve
 
 /// Appends a server-sent event, as a frame of this data is written.
 pub(crate) fn push_data(event: Option<&'static str>, data: &(impl Serialize + ?Sized), to: &mut Vec<u8>) {
+    push_data_lines(event, data, to);
+    to.push(b'\n');
+}
+
+/// Appends the lines of a server-sent event without the empty one that ends it.
+pub(crate) fn push_data_lines(event: Option<&'static str>, data: &(impl Serialize + ?Sized), to: &mut Vec<u8>) {
     push_name(event, to);
     to.extend_from_slice(b"data: ");
     push_json(data, to);
-    to.extend_from_slice(b"\n\n");
+    to.push(b'\n');
 }
 
 fn push_name(event: Option<&'static str>, to: &mut Vec<u8>) {
@@ -105,15 +115,8 @@ impl Frame {
         to.push(b'\n');
     }
 
-    /// Appends the bytes with an id. It comes last: a client keeps it as soon as it reads the line, and must have the
-    /// whole data by then.
-    pub fn push_sse_with_id(&self, id: impl fmt::Display, to: &mut Vec<u8>) {
-        self.push_lines(to);
-        // Writing to a vector does not fail.
-        let _ = write!(to, "id: {id}\n\n");
-    }
-
-    fn push_lines(&self, to: &mut Vec<u8>) {
+    /// Appends the lines of a server-sent event without the empty one that ends it.
+    pub fn push_lines(&self, to: &mut Vec<u8>) {
         push_name(self.event, to);
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());

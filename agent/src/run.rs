@@ -20,7 +20,7 @@ use tracing::Span;
 use crate::config::AgentConfig;
 use crate::error::AgentError;
 use crate::event::{
-    CANCELLED_CODE, EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome, RunStarted, Trigger,
+    CANCELLED_CODE, EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunFinished, RunOutcome, RunStarted, Trigger,
 };
 use crate::models::{ChatRole, ModelCapabilities, ModelEntry};
 use crate::prompt::ExampleCache;
@@ -238,7 +238,7 @@ impl RunTask {
 
     fn finished_event(&self, status: RunStatus) -> EventKind {
         let totals = self.handle.totals(self.started);
-        EventKind::RunFinished {
+        EventKind::RunFinished(Box::new(RunFinished {
             run_id: self.started_event.run_id,
             outcome: match status {
                 RunStatus::Success => RunOutcome::Success,
@@ -251,7 +251,7 @@ impl RunTask {
             last_usage: totals.last_usage,
             llm_calls: totals.llm_calls,
             cost: totals.cost,
-        }
+        }))
     }
 
     /// Returns whether a question or a decision started the run. One that is asked instead of a decision, or beside it, is a

@@ -25,7 +25,7 @@ pub(crate) fn notify_end<'a>(watcher: &dyn RunWatcher, last: impl IntoIterator<I
     for event in last {
         match &event.kind {
             EventKind::RunError { code, detail_code, .. } => failure = Some((*code, detail_code.as_str())),
-            EventKind::RunFinished { outcome, usage, .. } => watcher.ended(*outcome, failure, usage),
+            EventKind::RunFinished(finished) => watcher.ended(finished.outcome, failure, &finished.usage),
             _ => {}
         }
     }

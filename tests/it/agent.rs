@@ -458,9 +458,10 @@ struct Transcript {
 
 impl Transcript {
     fn of(events: &[LoggedEvent]) -> Self {
-        let Some(EventKind::RunFinished { run_id, .. }) = events.last().map(|event| &event.kind) else {
+        let Some(EventKind::RunFinished(finished)) = events.last().map(|event| &event.kind) else {
             panic!("no run_finished: {events:?}")
         };
+        let run_id = &finished.run_id;
         let mut renderer = AskRenderer::default();
         let frames: Vec<Frame> = events.iter().flat_map(|event| renderer.frame(event)).collect();
         let frames: Vec<(String, Value)> = frames

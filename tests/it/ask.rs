@@ -7,8 +7,8 @@ use querent_agent::models::TokenUsage;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::{AskRenderer, parse_request, run_json, run_list_json};
 use querent_agent::{
-    AskRequest, EventKind, ResultTicket, RunErrorCode, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult,
-    ToolStatus, Trigger, Usage,
+    AnswerFinal, AskRequest, EventKind, ResultTicket, RunErrorCode, RunEvent, RunFinished, RunOutcome, RunStarted,
+    ToolCallStarted, ToolResult, ToolStatus, Trigger, Usage,
 };
 use querent_catalog::{Page, PageToken, RunRecord, RunStatus};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn every_event_has_its_frame() {
         })),
         EventKind::TextStarted { item_id: "msg_2".to_owned() },
         EventKind::TextDelta { item_id: "msg_2".into(), text: "ü.".to_owned() },
-        EventKind::AnswerFinal {
+        EventKind::AnswerFinal(Box::new(AnswerFinal {
             item_id: "msg_2".to_owned(),
             text: "ü.".to_owned(),
             structured: false,
@@ -127,20 +127,20 @@ fn every_event_has_its_frame() {
             ticket: Some(ResultTicket { text: "querentresultset02".to_owned(), truncated: false }),
             proof: Vec::new(),
             assessment: Default::default(),
-        },
+        })),
         EventKind::RunError {
             code: RunErrorCode::Timeout,
             message: "the run took longer than 60 s".to_owned(),
             detail_code: "run_timeout".to_owned(),
         },
-        EventKind::RunFinished {
+        EventKind::RunFinished(Box::new(RunFinished {
             run_id,
             outcome: RunOutcome::BudgetExceeded,
             usage: Usage { tool_calls: 2, elapsed_ms: 1840, tokens },
             last_usage: tokens,
             llm_calls: 2,
             cost: None,
-        },
+        })),
     ];
     let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent { seq, at: time("2026-05-02T10:14:22Z"), kind });
     let events: Vec<RunEvent> = events.collect();

@@ -13,7 +13,7 @@ use super::ksadk::asks_for_thinking;
 use super::message_fields::MemberField;
 use super::responses::{BadRequest, InputItem, check_item_count, parse_content, tools_of};
 use super::{Frame, Renderer, add_assessment, add_chart, add_ticket, kind_of};
-use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
+use crate::event::{AnswerFinal, EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
 
 /// The author of every event but the user's.
@@ -497,8 +497,8 @@ impl AdkRenderer {
                 self.held.push(json!({ "text": text }));
                 None
             }
-            EventKind::LlmCallFinished { usage, .. } => {
-                self.usage = Some(*usage);
+            EventKind::LlmCallFinished(reply) => {
+                self.usage = Some(reply.usage);
                 None
             }
             EventKind::ToolCallStarted(call) => {
@@ -520,7 +520,8 @@ impl AdkRenderer {
             EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
                 Some(self.waiting(event, call))
             }
-            EventKind::AnswerFinal { text, cut, filtered, ticket, assessment, .. } => {
+            EventKind::AnswerFinal(said) => {
+                let AnswerFinal { text, cut, filtered, ticket, assessment, .. } = said.as_ref();
                 let mut answer = self.whole(event, json!({ "text": text }));
                 answer["finishReason"] = json!(match (cut, filtered) {
                     (true, _) => "MAX_TOKENS",

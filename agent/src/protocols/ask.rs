@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::fields::check_names;
 use super::json::parse_json;
-use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
+use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of, push_data_lines};
 use crate::assessment::AnswerAssessment;
 use crate::error::{AgentError, Result};
-use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
+use crate::event::{AnswerFinal, ApprovalResolved, EventKind, RunEvent, RunFinished, RunOutcome, Trigger};
 use crate::proof::ProofLink;
 use crate::request::{AskRequest, MAX_QUESTION_BYTES};
 
@@ -89,6 +89,13 @@ impl Renderer for AskRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
         self.render(event).into_iter().map(|(name, data)| Frame::named(name, &data)).collect()
     }
+
+    fn push_piece(&mut self, event: &RunEvent, to: &mut Vec<u8>) -> bool {
+        let is_piece = matches!(event.kind, EventKind::ThinkingDelta { .. } | EventKind::TextDelta { .. });
+        let Some((name, data)) = is_piece.then(|| self.render(event)).flatten() else { return false };
+        push_data_lines(Some(name), &data, to);
+        true
+    }
 }
 
 impl AskRenderer {
@@ -102,7 +109,8 @@ impl AskRenderer {
                 return Some(("answer_delta", AskData::Piece { text: self.answer.push(text) }));
             }
             // So are proofs: an answer may have thousands.
-            EventKind::AnswerFinal { kql_used, sql_used, ticket, proof, assessment, .. } => {
+            EventKind::AnswerFinal(answer) => {
+                let AnswerFinal { kql_used, sql_used, ticket, proof, assessment, .. } = answer.as_ref();
                 let mut said = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
                 add_ticket(&mut said, ticket.as_ref());
                 let proof = Some(proof.as_slice()).filter(|proof| !proof.is_empty());
@@ -155,14 +163,16 @@ impl AskRenderer {
                     "description": call.description,
                 }),
             ),
-            EventKind::ApprovalResolved { request_id, name, approved, reason, .. } => {
+            EventKind::ApprovalResolved(resolved) => {
+                let ApprovalResolved { request_id, name, approved, reason, .. } = resolved.as_ref();
                 let mut data = json!({ "approval_id": request_id, "tool": name, "approved": approved });
                 if let Some(reason) = reason {
                     data["reason"] = json!(reason);
                 }
                 ("approval_resolved", data)
             }
-            EventKind::RunFinished { run_id, outcome, usage, .. } => {
+            EventKind::RunFinished(finished) => {
+                let RunFinished { run_id, outcome, usage, .. } = finished.as_ref();
                 let mut data = json!({
                     "run_id": run_id,
                     "usage": { "input_tokens": usage.tokens.input_tokens, "output_tokens": usage.tokens.output_tokens },

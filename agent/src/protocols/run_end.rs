@@ -28,17 +28,17 @@ impl RunEnd {
     /// Takes in what an event says of the end.
     pub(crate) fn note(&mut self, event: &EventKind) {
         match event {
-            EventKind::AnswerFinal { cut, filtered, assessment, .. } => {
-                (self.cut, self.filtered) = (*cut, *filtered);
-                self.assessment = assessment.to_json();
+            EventKind::AnswerFinal(answer) => {
+                (self.cut, self.filtered) = (answer.cut, answer.filtered);
+                self.assessment = answer.assessment.to_json();
             }
             EventKind::RunError { code, message, detail_code } => {
                 self.failure = Some((*code, message.clone()));
                 self.detail_code.clone_from(detail_code);
             }
-            EventKind::RunFinished { usage, outcome, .. } => {
-                self.usage = usage.tokens;
-                self.outcome = Some(*outcome);
+            EventKind::RunFinished(finished) => {
+                self.usage = finished.usage.tokens;
+                self.outcome = Some(finished.outcome);
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::restart::restarted_request;
-use crate::event::{EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunOutcome, RunStarted, Usage};
+use crate::event::{EventKind, RESTARTED_CODE, RunErrorCode, RunEvent, RunFinished, RunOutcome, RunStarted, Usage};
 use crate::models::TokenUsage;
 use crate::protocols::ask::encode_trace;
 use crate::request::RunRequest;
@@ -102,22 +102,22 @@ fn ended_record(run: RunRecord, what: &str) -> RunRecord {
     let mut llm_calls = 0;
     let mut last_usage = TokenUsage::default();
     for event in &events {
-        if let EventKind::LlmCallFinished { usage, .. } = &event.kind {
+        if let EventKind::LlmCallFinished(reply) = &event.kind {
             llm_calls += 1;
-            last_usage = *usage;
+            last_usage = reply.usage;
         }
     }
     let message = format!("{what} while the run was in progress ({RESTARTED_CODE}); ask again");
     let kinds = [
         EventKind::RunError { code: RunErrorCode::Internal, message, detail_code: RESTARTED_CODE.to_owned() },
-        EventKind::RunFinished {
+        EventKind::RunFinished(Box::new(RunFinished {
             run_id: run.run_id,
             outcome: RunOutcome::Error,
             usage,
             last_usage,
             llm_calls,
             cost: None,
-        },
+        })),
     ];
     for kind in kinds {
         events.push(RunEvent { seq: events.len() as u64, at, kind });

@@ -37,7 +37,9 @@ use crate::assessment::AnswerAssessment;
 use crate::budget::{Exhausted, ToolBudget};
 use crate::confidence::AnswerEvidence;
 use crate::error::AgentError;
-use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
+use crate::event::{
+    AnswerFinal, ContextTokens, EventKind, LlmCallFinished, ResultTicket, RunErrorCode, TextPhase, WantedCall,
+};
 use crate::history::ChatHistory;
 use crate::models::actions::ToolCalling;
 use crate::models::{
@@ -346,7 +348,7 @@ impl<'a> Turns<'a> {
                 if let Some(item_id) = &item_id {
                     self.said = Some((item_id.clone(), text.clone()));
                 }
-                heard.push(EventKind::LlmCallFinished {
+                heard.push(EventKind::LlmCallFinished(Box::new(LlmCallFinished {
                     iteration,
                     usage,
                     cut,
@@ -354,7 +356,7 @@ impl<'a> Turns<'a> {
                     max_output_tokens,
                     calls: self.wanted(&calls),
                     cost: self.count(usage),
-                });
+                })));
                 ModelReply { text, item_id, calls, reason }
             });
             self.task.handle.emit_all(heard);
@@ -476,7 +478,7 @@ impl<'a> Turns<'a> {
         };
         self.assess(&proof);
         let assessment = std::mem::take(&mut self.assessment);
-        self.emit(EventKind::AnswerFinal {
+        self.emit(EventKind::AnswerFinal(Box::new(AnswerFinal {
             item_id,
             text,
             structured: self.structured.is_some(),
@@ -487,14 +489,13 @@ impl<'a> Turns<'a> {
             ticket,
             proof,
             assessment,
-        });
+        })));
         Ok(true)
     }
 
     /// Says an answer that was held until it was checked.
     fn say_held(&mut self, text: String) {
-        let mut speech = Speech::new(false);
-        let mut said = Vec::new();
+        let (mut speech, mut said) = (Speech::new(false), Vec::new());
         speech.say_more(text, &mut self.ids, |kind| said.push(kind));
         let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| said.push(kind));
         self.task.handle.emit_all(said);
@@ -576,8 +577,7 @@ impl<'a> Turns<'a> {
             }
             Ok(()) => {}
         }
-        let stored = Instant::now();
-        self.store_at = stored + STORE_EVERY.max(STORE_SHARE * (stored - begun));
+        self.store_at = Instant::now() + STORE_EVERY.max(STORE_SHARE * begun.elapsed());
         Ok(())
     }
 }

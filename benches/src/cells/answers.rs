@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::{ModelProvider, ToolStyleSetting};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, PromptForm, RunErrorCode};
+use querent_agent::{Agent, AgentConfig, AnswerFinal, AskRequest, EventKind, PromptForm, RunErrorCode};
 use querent_catalog::Principal;
 use querent_engine::Engine;
 use serde::{Deserialize, Serialize};
@@ -342,7 +342,8 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
     };
     while let Some(event) = run.events.next().await {
         match &event.kind {
-            EventKind::AnswerFinal { text, sql_used, kql_used, assessment, .. } => {
+            EventKind::AnswerFinal(last) => {
+                let AnswerFinal { text, sql_used, kql_used, assessment, .. } = last.as_ref();
                 answer.text.clone_from(text);
                 answer.outcome.text.clone_from(text);
                 answer.held_back = assessment.held_back;
@@ -372,8 +373,9 @@ async fn ask_agent(engine: &Engine, model: &Arc<dyn ModelProvider>, question: &s
                 let cause = if *code == RunErrorCode::ToolLoop { answer.failed.clone() } else { None };
                 answer.outcome.verdict = cause.unwrap_or_else(|| detail_code.clone());
             }
-            EventKind::RunFinished { usage, .. } => {
-                answer.outcome.tokens = usage.tokens.input_tokens + usage.tokens.output_tokens;
+            EventKind::RunFinished(finished) => {
+                let tokens = finished.usage.tokens;
+                answer.outcome.tokens = tokens.input_tokens + tokens.output_tokens;
             }
             _ => {}
         }

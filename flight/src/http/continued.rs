@@ -1,10 +1,10 @@
 //! Streams that go on where they broke off: every event of such a stream has an `id:` with its run and its place, and a
 //! client that sends the last one back gets what follows.
 
-use std::fmt;
+use std::io::Write;
 
 use http::{HeaderMap, HeaderName};
-use querent_agent::protocols::Frame;
+use querent_agent::protocols::Renderer;
 use querent_agent::{RunEvent, RunEvents};
 use querent_catalog::{Principal, RunStatus};
 use uuid::Uuid;
@@ -37,25 +37,38 @@ impl EventId {
     }
 }
 
-impl fmt::Display for EventId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}.{}", self.run_id, self.seq, self.frame)
-    }
-}
-
 /// Returns what adds a run's frames with their ids to a chunk, from the one behind `after` on; the end of a run that ended with
 /// its server in any case.
-pub(super) fn push_after(
+///
+/// An id comes last in its frame: a client keeps it as soon as it reads the line, and must have the whole data by then.
+pub(super) fn push_after<R: Renderer + 'static>(
     run_id: Uuid,
     mut after: Option<EventId>,
-) -> impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static {
-    move |event, frame_index, frame, chunk| {
+) -> impl FnMut(&mut R, &RunEvent, &mut Vec<u8>) + Send + 'static {
+    let id_of_run = format!("id: {run_id}:");
+    move |renderer, event, chunk| {
         let seq = event.seq;
         if event.ended_with_server() {
             after = None;
         }
-        if after.is_none_or(|after| (seq, frame_index) > (after.seq, after.frame)) {
-            frame.push_sse_with_id(EventId { run_id, seq, frame: frame_index }, chunk);
+        let is_due = |frame: usize| after.is_none_or(|after| (seq, frame) > (after.seq, after.frame));
+        // Writing to a vector does not fail.
+        let end_frame = |frame: usize, chunk: &mut Vec<u8>| {
+            chunk.extend_from_slice(id_of_run.as_bytes());
+            let _ = write!(chunk, "{seq}.{frame}\n\n");
+        };
+        let begun = chunk.len();
+        if renderer.push_piece(event, chunk) {
+            if is_due(0) {
+                end_frame(0, chunk);
+            } else {
+                chunk.truncate(begun);
+            }
+            return;
+        }
+        for (index, frame) in renderer.frame(event).iter().enumerate().filter(|(index, _)| is_due(*index)) {
+            frame.push_lines(chunk);
+            end_frame(index, chunk);
         }
     }
 }

@@ -64,8 +64,8 @@ pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): P
         said.extend(question.map(|question| (run.started_at, "user", question.to_owned(), json!(run.run_id))));
         for event in &log {
             let frames = renderer.frame(event);
-            if let (EventKind::AnswerFinal { item_id, .. }, Some(frame)) = (&event.kind, frames.first())
-                && !deleted.contains(item_id)
+            if let (EventKind::AnswerFinal(answer), Some(frame)) = (&event.kind, frames.first())
+                && !deleted.contains(&answer.item_id)
                 && let Some(text) = serde_json::from_str::<Value>(&frame.data).ok().and_then(text_of)
             {
                 said.push((run.started_at, "assistant", text, json!(run.run_id)));

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures::{FutureExt, Stream};
 use http::{HeaderName, HeaderValue, header};
-use querent_agent::protocols::{Frame, Renderer};
+use querent_agent::protocols::Renderer;
 use querent_agent::{RunEvent, RunEvents};
 
 /// Proxies cut connections that are silent for long; a model may be.
@@ -30,24 +30,15 @@ pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static)
     streamed(frames(events, renderer, |renderer, event, chunk| renderer.push_sse(event, chunk), || ()))
 }
 
-/// Streams what `renderer` makes of `events`. `push` adds a frame to its chunk; it gets the event and the frame's index
-/// among those of the event. `at_end` is called when everything has been sent, and dropped with the body otherwise.
-pub(super) fn event_stream_with(
+/// Streams what `renderer` makes of `events`. `push` adds the frames of an event to its chunk. `at_end` is called when everything
+/// has been sent, and dropped with the body otherwise.
+pub(super) fn event_stream_with<R: Renderer + 'static>(
     events: RunEvents,
-    renderer: impl Renderer + 'static,
-    mut push: impl FnMut(&RunEvent, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    renderer: R,
+    push: impl FnMut(&mut R, &RunEvent, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
-    streamed(frames(
-        events,
-        renderer,
-        move |renderer, event, chunk| {
-            for (index, frame) in renderer.frame(event).iter().enumerate() {
-                push(event, index, frame, chunk);
-            }
-        },
-        at_end,
-    ))
+    streamed(frames(events, renderer, push, at_end))
 }
 
 fn streamed(frames: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {

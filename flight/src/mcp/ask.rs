@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use futures::StreamExt;
 use querent_agent::models::ToolSpec;
 use querent_agent::toolbox::ToolReply;
-use querent_agent::{ASSESSMENT, Agent, AskRequest, EventKind};
+use querent_agent::{ASSESSMENT, Agent, AnswerFinal, AskRequest, EventKind};
 use querent_catalog::Principal;
 use serde_json::{Map, Value, json};
 
@@ -62,7 +62,8 @@ pub(super) async fn call(
         match &event.kind {
             EventKind::ToolCallStarted(call) => progress.say(&call.description).await,
             EventKind::TextDone { text, .. } => said.clone_from(text),
-            EventKind::AnswerFinal { sql_used, kql_used, ticket, assessment, .. } => {
+            EventKind::AnswerFinal(last) => {
+                let AnswerFinal { sql_used, kql_used, ticket, assessment, .. } = last.as_ref();
                 answer["answer"] = json!(said);
                 answer["sql"] = json!(sql_used);
                 answer["kql"] = json!(kql_used);

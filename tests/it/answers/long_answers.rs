@@ -26,7 +26,7 @@ async fn eight_thousand_numbers_in_one_line_are_answered_in_bounded_time() {
         let events = fixture.ask("How many rides had each station?", turns).await;
         assert!(started.elapsed().as_secs() < MOST_SECONDS, "{:?}", started.elapsed());
         let said = events.iter().find_map(|event| match event {
-            EventKind::AnswerFinal { text, proof, .. } => Some((text, proof)),
+            EventKind::AnswerFinal(answer) => Some((&answer.text, &answer.proof)),
             _ => None,
         });
         let (said, proof) = said.unwrap_or_else(|| panic!("{:?}", events.last()));

@@ -333,7 +333,7 @@ fn turns(sql: &str, text: &str) -> Value {
 
 fn answer(events: &[EventKind]) -> (String, Vec<ProofLink>) {
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { text, proof, .. } => Some((text.clone(), proof.clone())),
+        EventKind::AnswerFinal(answer) => Some((answer.text.clone(), answer.proof.clone())),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("no answer: {events:?}"))

@@ -12,8 +12,8 @@ use querent_agent::protocols::messages::MessagesRenderer;
 use querent_agent::protocols::responses::{ResponsesDialect, ResponsesRenderer};
 use querent_agent::protocols::{Renderer, ask::AskRenderer};
 use querent_agent::{
-    AnswerAssessment, AnswerReading, Confidence, ConfidenceLevel, EventKind, RunEvent, RunOutcome, RunStarted,
-    TextPhase, Trigger, Usage, WaitingCall,
+    AnswerAssessment, AnswerFinal, AnswerReading, Confidence, ConfidenceLevel, EventKind, RunEvent, RunFinished,
+    RunOutcome, RunStarted, TextPhase, Trigger, Usage, WaitingCall,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -64,7 +64,7 @@ fn log(assessment: AnswerAssessment) -> Vec<RunEvent> {
         EventKind::TextStarted { item_id: item_id.clone() },
         EventKind::TextDelta { item_id: item_id.as_str().into(), text: text.clone() },
         EventKind::TextDone { item_id: item_id.clone(), text: text.clone(), phase: TextPhase::FinalAnswer },
-        EventKind::AnswerFinal {
+        EventKind::AnswerFinal(Box::new(AnswerFinal {
             item_id,
             text,
             structured: false,
@@ -75,15 +75,15 @@ fn log(assessment: AnswerAssessment) -> Vec<RunEvent> {
             ticket: None,
             proof: Vec::new(),
             assessment,
-        },
-        EventKind::RunFinished {
+        })),
+        EventKind::RunFinished(Box::new(RunFinished {
             run_id,
             outcome: RunOutcome::Success,
             usage: Usage::default(),
             last_usage: Default::default(),
             llm_calls: 1,
             cost: None,
-        },
+        })),
     ];
     let at: DateTime<Utc> = "2026-05-02T10:14:22Z".parse().unwrap();
     kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent { seq, at, kind }).collect()

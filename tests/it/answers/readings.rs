@@ -49,7 +49,7 @@ async fn ask(
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     let events: Vec<EventKind> = run.events.map(|event| event.kind.clone()).collect().await;
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { text, assessment, .. } => Some((text.clone(), assessment.clone())),
+        EventKind::AnswerFinal(answer) => Some((answer.text.clone(), answer.assessment.clone())),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{question}: {events:?}"))

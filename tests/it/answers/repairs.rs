@@ -484,7 +484,7 @@ async fn the_answer_reports_the_query_that_ran() {
     ]);
     let events = fixture.ask(VOTES, turns).await;
     let used = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { sql_used, .. } => sql_used.clone(),
+        EventKind::AnswerFinal(answer) => answer.sql_used.clone(),
         _ => None,
     });
     assert_eq!(used.as_deref(), Some("SELECT count(*) AS n FROM voter_1.votes WHERE state = 'CA'"));

@@ -85,7 +85,7 @@ async fn ask(engine: &Engine, config: AgentConfig, question: &str, call: Value) 
     let run = agent.ask(&Principal::local_admin(), request).await.unwrap();
     let events: Vec<EventKind> = run.events.map(|event| event.kind.clone()).collect().await;
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { text, assessment, .. } => Some((text.clone(), assessment.clone())),
+        EventKind::AnswerFinal(answer) => Some((answer.text.clone(), answer.assessment.clone())),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{question}: {events:?}"))
@@ -187,7 +187,7 @@ async fn what_an_earlier_query_has_read_is_not_missing() {
     ]);
     let events = spider.ask("How many singers are there, and how many votes are there?", turns).await;
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { text, assessment, .. } => Some((text.clone(), assessment.missing.clone())),
+        EventKind::AnswerFinal(answer) => Some((answer.text.clone(), answer.assessment.missing.clone())),
         _ => None,
     });
     let (text, missing) = found.unwrap();

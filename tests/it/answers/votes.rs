@@ -47,7 +47,7 @@ fn with(voting: Voting) -> AgentConfig {
 
 fn answer(events: &[EventKind]) -> (String, AnswerAssessment) {
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { text, assessment, .. } => Some((text.clone(), assessment.clone())),
+        EventKind::AnswerFinal(answer) => Some((answer.text.clone(), answer.assessment.clone())),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{events:?}"))
@@ -94,7 +94,7 @@ async fn a_query_that_fails_loses_to_one_that_runs() {
     assert_eq!((&result["vote"]["chosen"], &result["vote"]["of"]), (&json!(1), &json!(3)), "{result}");
     assert_eq!(result["vote"]["candidates"][0]["error"], "column_not_found", "{result}");
     let sql_used = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { sql_used, .. } => sql_used.clone(),
+        EventKind::AnswerFinal(answer) => answer.sql_used.clone(),
         _ => None,
     });
     assert_eq!(sql_used.as_deref(), Some(RIGHT), "the query that ran is the one that is shown");
@@ -205,7 +205,7 @@ async fn after_a_second_failure_the_model_is_asked_in_the_plain_form() {
     assert!(prompt.contains("CREATE TABLE votes (") && prompt.contains(QUESTION), "{prompt}");
     assert!(plain.tools.is_empty());
     let used = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { sql_used, .. } => sql_used.clone(),
+        EventKind::AnswerFinal(answer) => answer.sql_used.clone(),
         _ => None,
     });
     assert_eq!(used.as_deref(), Some("SELECT count(*) AS n FROM voter_1.votes WHERE state = 'CA'"), "it runs anywhere");

@@ -59,7 +59,7 @@ async fn a_number_of_something_else_is_not_corrected() {
         let turns = json!([{ "events": [run_sql(sql)] }, { "events": [{ "text": text }] }]);
         let events = fixture.ask("What do the figures look like?", turns).await;
         let said = events.iter().find_map(|event| match event {
-            EventKind::AnswerFinal { text, .. } => Some(text.clone()),
+            EventKind::AnswerFinal(answer) => Some(answer.text.clone()),
             _ => None,
         });
         assert_eq!(said.as_deref(), Some(text));
@@ -72,7 +72,7 @@ fn is_doubted(link: &ProofLink) -> bool {
 
 fn proof(events: &[EventKind]) -> Vec<ProofLink> {
     let found = events.iter().find_map(|event| match event {
-        EventKind::AnswerFinal { proof, .. } => Some(proof.clone()),
+        EventKind::AnswerFinal(answer) => Some(answer.proof.clone()),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("no answer: {events:?}"))

@@ -122,7 +122,7 @@ impl Finished {
 
     fn answer(&self) -> (&str, &str) {
         let finals = self.events.iter().find_map(|event| match event {
-            EventKind::AnswerFinal { text, sql_used: Some(sql), .. } => Some((text.as_str(), sql.as_str())),
+            EventKind::AnswerFinal(answer) => Some((answer.text.as_str(), answer.sql_used.as_deref()?)),
             _ => None,
         });
         finals.unwrap_or_else(|| panic!("no answer from SQL: {:#?}", self.events))

@@ -313,9 +313,9 @@ impl Renderer for A2aRenderer {
             EventKind::TextDone { item_id, text, phase } => self.text_done(item_id, text, *phase),
             EventKind::ToolCallStarted(call) => self.called(&call.tool, &call.call_id, &call.args),
             EventKind::ToolResult(result) => self.returned(result),
-            EventKind::RunFinished { run_id, .. } => {
+            EventKind::RunFinished(finished) => {
                 if self.run_id.is_empty() {
-                    self.run_id = run_id.to_string();
+                    self.run_id = finished.run_id.to_string();
                 }
                 self.finished()
             }

@@ -198,8 +198,8 @@ impl Renderer for AgUiRenderer {
             EventKind::ToolCallStarted(call) => self.call(&call.call_id, &call.tool, &call.args_raw),
             EventKind::ToolResult(result) => self.result(result),
             EventKind::ApprovalRequested(call) => self.interrupted(call),
-            EventKind::ApprovalResolved { request_id, call_id, .. } => {
-                self.shown.insert(call_id.clone(), request_id.clone());
+            EventKind::ApprovalResolved(resolved) => {
+                self.shown.insert(resolved.call_id.clone(), resolved.request_id.clone());
                 Vec::new()
             }
             EventKind::ClientToolRequested(call) => {

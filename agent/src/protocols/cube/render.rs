@@ -95,10 +95,11 @@ impl CubeRenderer {
             EventKind::LlmCallFinished { .. } => self.end_message(to),
             EventKind::ToolCallStarted(call) => self.call(call, to),
             EventKind::ToolResult(result) => self.result(result, to),
-            EventKind::AnswerFinal { text, assessment, .. } => {
+            EventKind::AnswerFinal(answer) => {
                 self.end_message(to);
+                let text = &answer.text;
                 let mut message = state::assistant(text);
-                if let Some(assessment) = assessment.to_json() {
+                if let Some(assessment) = answer.assessment.to_json() {
                     state::add_response_metadata(&mut message, ASSESSMENT, assessment);
                 }
                 self.messages.push(message);
@@ -121,10 +122,10 @@ impl CubeRenderer {
                     to.push(CubeOutput::Error(message.clone()));
                 }
             }
-            EventKind::RunFinished { outcome, .. } => {
+            EventKind::RunFinished(finished) => {
                 self.end_all(to);
                 self.finished = true;
-                if self.cancelled || matches!(outcome, RunOutcome::Success | RunOutcome::Paused) {
+                if self.cancelled || matches!(finished.outcome, RunOutcome::Success | RunOutcome::Paused) {
                     let mut messages = std::mem::take(&mut self.before);
                     messages.extend(self.messages.iter().cloned());
                     to.push(CubeLine::state(&messages, self.next() as f64).into());

@@ -10,7 +10,10 @@ use super::metadata::Metadata;
 use super::{ApprovalSigner, arguments_of};
 use crate::assessment::AnswerReading;
 use crate::error::AgentError;
-use crate::event::{EventKind, RunErrorCode, RunEvent, SERVER_LABEL, TextPhase, ToolResult, ToolStatus, WaitingCall};
+use crate::event::{
+    ApprovalResolved, ClientToolResolved, CompactionFinished, EventKind, LlmCallFinished, RunErrorCode, RunEvent,
+    SERVER_LABEL, TextPhase, ToolResult, ToolStatus, WaitingCall,
+};
 use crate::protocols::{Frame, Renderer};
 use crate::sql_text::one_line;
 use crate::tools::known_tool;
@@ -256,8 +259,8 @@ impl HolmesRenderer {
         Frame::named("error", &error)
     }
 
-    fn compacted(&mut self, kind: &EventKind) -> Vec<Frame> {
-        let EventKind::CompactionFinished {
+    fn compacted(&mut self, compaction: &CompactionFinished) -> Vec<Frame> {
+        let CompactionFinished {
             initial_tokens: before,
             compacted_tokens: after,
             messages_before,
@@ -266,10 +269,7 @@ impl HolmesRenderer {
             messages,
             usage,
             cost,
-        } = kind
-        else {
-            return Vec::new();
-        };
+        } = compaction;
         self.metadata.compacted(*usage, *cost);
         let said = format!("The conversation history has been compacted from {before} to {after} tokens");
         let saved = before.saturating_sub(*after) as f64 * 100.0 / (*before).max(1) as f64;
@@ -338,7 +338,7 @@ impl Renderer for HolmesRenderer {
                 });
                 vec![Frame::named("conversation_history_compaction_start", &begun)]
             }
-            EventKind::CompactionFinished { .. } => self.compacted(&event.kind),
+            EventKind::CompactionFinished(finished) => self.compacted(finished),
             EventKind::LlmCallStarted { .. } => {
                 let counts = std::mem::take(&mut self.results_are_new) && self.has_replied;
                 if counts { vec![self.token_count()] } else { Vec::new() }
@@ -351,7 +351,8 @@ impl Renderer for HolmesRenderer {
                 self.said = Some(text.clone());
                 Vec::new()
             }
-            EventKind::LlmCallFinished { usage, cut, context, max_output_tokens, calls, cost, .. } => {
+            EventKind::LlmCallFinished(reply) => {
+                let LlmCallFinished { usage, cut, context, max_output_tokens, calls, cost, .. } = reply.as_ref();
                 self.has_replied = true;
                 let reason = match (calls.is_empty(), cut) {
                     (false, _) => "tool_calls",
@@ -374,13 +375,15 @@ impl Renderer for HolmesRenderer {
                 self.waits(event, call);
                 Vec::new()
             }
-            EventKind::ApprovalResolved { call_id, args_raw, description, reason, .. } => {
+            EventKind::ApprovalResolved(resolved) => {
+                let ApprovalResolved { call_id, args_raw, description, reason, .. } = resolved.as_ref();
                 let called =
                     Called { args_raw: args_raw.clone(), description: description.clone(), reason: reason.clone() };
                 self.called.insert(call_id.clone(), called);
                 Vec::new()
             }
-            EventKind::ClientToolResolved { call_id, name, args_raw, result, missing } => {
+            EventKind::ClientToolResolved(resolved) => {
+                let ClientToolResolved { call_id, name, args_raw, result, missing } = resolved.as_ref();
                 vec![self.client_answered(call_id, name, args_raw, result, *missing)]
             }
             EventKind::Conversation { messages } => {
@@ -391,12 +394,12 @@ impl Renderer for HolmesRenderer {
                 });
                 Vec::new()
             }
-            EventKind::AnswerFinal { text, assessment, .. } => {
-                self.metadata.assessment = assessment.to_json();
-                if assessment.asks_back {
-                    self.follow_ups = choices(&assessment.readings);
+            EventKind::AnswerFinal(answer) => {
+                self.metadata.assessment = answer.assessment.to_json();
+                if answer.assessment.asks_back {
+                    self.follow_ups = choices(&answer.assessment.readings);
                 }
-                vec![self.answered(text)]
+                vec![self.answered(&answer.text)]
             }
             EventKind::Paused { .. } => self.pause(),
             EventKind::RunError { code, message, detail_code } => {

@@ -139,24 +139,25 @@ impl SessionEventRenderer {
                 call(&waiting.call_id, &waiting.name, &args)
             }
             // A call that is not executed has no start of its own; its result follows.
-            EventKind::ApprovalResolved { approved: false, request_id, call_id, name, args_raw, .. } => {
-                let args = serde_json::from_str(args_raw).unwrap_or(Value::Null);
-                decided(call(call_id, name, &args), request_id, false)
+            EventKind::ApprovalResolved(resolved) if !resolved.approved => {
+                let args = serde_json::from_str(&resolved.args_raw).unwrap_or(Value::Null);
+                decided(call(&resolved.call_id, &resolved.name, &args), &resolved.request_id, false)
             }
-            EventKind::ApprovalResolved { .. } => Vec::new(),
-            EventKind::ClientToolResolved { call_id, name, result, .. } => {
-                returned(call_id, name, result_content(call_id, name, &json!({ "result": result })))
+            EventKind::ApprovalResolved(_) => Vec::new(),
+            EventKind::ClientToolResolved(resolved) => {
+                let (call_id, name) = (&resolved.call_id, &resolved.name);
+                returned(call_id, name, result_content(call_id, name, &json!({ "result": resolved.result })))
             }
             EventKind::RunError { code, message, detail_code } => {
                 self.error = Some(json!({ "code": code.as_str(), "detail_code": detail_code, "message": message }));
                 Vec::new()
             }
-            EventKind::AnswerFinal { assessment, .. } => {
-                self.assessment = assessment.to_json();
+            EventKind::AnswerFinal(answer) => {
+                self.assessment = answer.assessment.to_json();
                 Vec::new()
             }
-            EventKind::RunFinished { outcome, .. } => {
-                let mut content = json!({ "status": status_of(*outcome) });
+            EventKind::RunFinished(finished) => {
+                let mut content = json!({ "status": status_of(finished.outcome) });
                 if let Some(error) = &self.error {
                     content["error"] = error.clone();
                     // What the web interface shows of a run that failed.

@@ -378,8 +378,8 @@ fn stands(run: &RunRecord) -> bool {
 /// Whether a run began with this output of the call.
 fn has_output(log: &[RunEvent], decided: &DecidedCall) -> bool {
     log.iter().any(|event| match (&event.kind, &decided.decision) {
-        (EventKind::ClientToolResolved { call_id, result, missing: false, .. }, CallDecision::Output(output)) => {
-            *call_id == decided.call.call_id && result == output
+        (EventKind::ClientToolResolved(resolved), CallDecision::Output(output)) => {
+            !resolved.missing && resolved.call_id == decided.call.call_id && resolved.result == *output
         }
         _ => false,
     })

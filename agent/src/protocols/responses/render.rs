@@ -9,8 +9,8 @@ use super::compaction::compaction_item;
 use super::object::{new_response, response_id as id_of_response, usage_json};
 use crate::assessment::ASSESSMENT;
 use crate::event::{
-    EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted, ToolResult,
-    ToolStatus, Usage, WaitingCall,
+    CompactionFinished, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase,
+    ToolCallStarted, ToolResult, ToolStatus, Usage, WaitingCall,
 };
 use crate::models::TokenUsage;
 use crate::proof::{ProofLink, ProofOrigin};
@@ -428,7 +428,7 @@ impl Renderer for ResponsesRenderer {
         self.end.note(&event.kind);
         let mut frames = match &event.kind {
             // What they say of the answer belongs before its end.
-            EventKind::AnswerFinal { item_id, proof, .. } => return self.answered(item_id, proof),
+            EventKind::AnswerFinal(answer) => return self.answered(&answer.item_id, &answer.proof),
             EventKind::LlmCallFinished { .. } | EventKind::Conversation { .. } => return Vec::new(),
             _ => self.end_text(),
         };
@@ -481,18 +481,19 @@ impl ResponsesRenderer {
                 "response.compaction.started",
                 json!({ "tokens": tokens, "max_tokens": max_tokens, "messages": messages }),
             ),
-            EventKind::CompactionFinished { initial_tokens, compacted_tokens, summary, .. } => {
+            EventKind::CompactionFinished(finished) => {
+                let CompactionFinished { initial_tokens, compacted_tokens, summary, .. } = finished.as_ref();
                 if self.shows_summaries {
                     return self.summary(event.seq, summary);
                 }
                 let fields = json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary });
                 self.compaction("response.compaction.completed", fields)
             }
-            EventKind::RunFinished { run_id, outcome, usage, last_usage, .. } => {
+            EventKind::RunFinished(finished) => {
                 if self.response.is_empty() {
-                    self.response = new_response(&RunStarted::unknown(*run_id), event.at);
+                    self.response = new_response(&RunStarted::unknown(finished.run_id), event.at);
                 }
-                self.finished(event.at, *outcome, usage, last_usage)
+                self.finished(event.at, finished.outcome, &finished.usage, &finished.last_usage)
             }
             EventKind::AnswerFinal { .. }
             | EventKind::RunError { .. }

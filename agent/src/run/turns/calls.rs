@@ -342,9 +342,9 @@ impl Turns<'_> {
         let args_raw = raw_arguments(&arguments);
         let waiting = WaitingCall { item_id, call_id, name, args_raw, description, approval };
         self.emit(if approval {
-            EventKind::ApprovalRequested(waiting.clone())
+            EventKind::ApprovalRequested(Box::new(waiting.clone()))
         } else {
-            EventKind::ClientToolRequested(waiting.clone())
+            EventKind::ClientToolRequested(Box::new(waiting.clone()))
         });
         self.waiting.push(WaitingToolCall { call: waiting, model_id: id.unwrap_or_default() });
     }

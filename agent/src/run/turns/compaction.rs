@@ -4,7 +4,7 @@ use futures::StreamExt;
 
 use super::{Turns, context_window, max_output_tokens};
 use crate::error::AgentError;
-use crate::event::EventKind;
+use crate::event::{CompactionFinished, EventKind};
 use crate::history::Compaction;
 use crate::models::actions::TurnRequest;
 use crate::models::{ChatMessage, ChatRole, ModelEvent, Sampling, TokenUsage, ToolChoice};
@@ -27,7 +27,7 @@ impl Turns<'_> {
         let cost = self.count(usage);
         let messages_before = self.conversation.len();
         self.conversation.replace_older(older.len(), &summary);
-        self.emit(EventKind::CompactionFinished {
+        self.emit(EventKind::CompactionFinished(Box::new(CompactionFinished {
             initial_tokens: tokens,
             compacted_tokens: self.conversation.tokens(),
             messages_before,
@@ -36,7 +36,7 @@ impl Turns<'_> {
             messages: self.returned_messages(),
             usage,
             cost,
-        });
+        })));
     }
 
     /// Lets the model summarise the messages; where it fails, returns their beginning with a mark.

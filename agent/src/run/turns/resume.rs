@@ -5,7 +5,7 @@ use querent_catalog::PendingKind;
 use serde_json::json;
 
 use super::{Turns, raw_arguments};
-use crate::event::{EventKind, ToolStatus};
+use crate::event::{ApprovalResolved, ClientToolResolved, EventKind, ToolStatus};
 use crate::models::ModelToolCall;
 use crate::request::{CallDecision, NO_RESULT, ResumedCall};
 use crate::run::FailureCause;
@@ -35,7 +35,7 @@ impl Turns<'_> {
             let call_id = if task.request.returns_messages { request_id.clone() } else { self.ids.next("call") };
             let (call_index, allowed) = self.budget.begin_call();
             let started = self.started(&model_call, call_id, call_index, Some(request_id.clone()));
-            self.emit(EventKind::ApprovalResolved {
+            self.emit(EventKind::ApprovalResolved(Box::new(ApprovalResolved {
                 request_id,
                 call_id: started.call_id.clone(),
                 name: started.tool.clone(),
@@ -43,7 +43,7 @@ impl Turns<'_> {
                 description: started.description.clone(),
                 approved,
                 reason: reason.clone(),
-            });
+            })));
             if approved {
                 self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
                 allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
@@ -71,13 +71,13 @@ impl Turns<'_> {
         let missing = result.is_none();
         let result = result.map_or(NO_RESULT, String::as_str);
         self.conversation.push_tool_result(&call.name, &model_id, result.to_owned());
-        self.emit(EventKind::ClientToolResolved {
+        self.emit(EventKind::ClientToolResolved(Box::new(ClientToolResolved {
             call_id: call_id.to_owned(),
             name: call.name.clone(),
             args_raw: raw_arguments(&call.arguments),
             result: result.to_owned(),
             missing,
-        });
+        })));
     }
 }
 

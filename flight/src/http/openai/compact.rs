@@ -56,8 +56,8 @@ pub(in crate::http) async fn create(
             EventKind::RunError { code, message, detail_code } => {
                 failure = Some((*code, message.clone(), detail_code.clone()));
             }
-            EventKind::RunFinished { usage: used, .. } => {
-                usage = usage_json(&used.tokens);
+            EventKind::RunFinished(finished) => {
+                usage = usage_json(&finished.usage.tokens);
             }
             _ => {}
         }

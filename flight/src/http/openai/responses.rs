@@ -137,7 +137,7 @@ pub(in crate::http) async fn response_when_done(
     while let Some(event) = events.next().await {
         match &event.kind {
             querent_agent::EventKind::RunError { detail_code, .. } => detail.clone_from(detail_code),
-            querent_agent::EventKind::RunFinished { outcome, .. } => cancelled = *outcome == RunOutcome::Cancelled,
+            querent_agent::EventKind::RunFinished(finished) => cancelled = finished.outcome == RunOutcome::Cancelled,
             _ => {}
         }
         renderer.frame(&event);
