@@ -437,7 +437,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     }
     let options: BTreeMap<String, String> = request.options;
     let state = engine.planning_state();
-    let (table, schema) = external::infer(
+    let (mut table, schema) = external::infer(
         &*state,
         &location,
         Some(format),
@@ -446,6 +446,9 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         &request.partition_columns,
     )
     .await?;
+    if request.columns.is_some() {
+        table.options.insert(external::DECLARED_COLUMNS.to_owned(), "true".to_owned());
+    }
     let files = external::locate(&*state, &table.location, table.format).await?;
     let rejects = external::rejects_of(&table, &schema, &files).await?;
     let rejects_table =
