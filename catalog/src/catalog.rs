@@ -273,7 +273,7 @@ impl Catalog {
 
     /// How graphs are made of tables.
     pub fn graph_models(&self) -> CatalogGraphModels<'_> {
-        CatalogGraphModels { store: &self.store }
+        CatalogGraphModels { store: &self.store, index: &self.index }
     }
 
     /// What people say of runs, and the verified queries that this proposes.

@@ -8,12 +8,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::connection::{DatabaseResult, OptionalRow, StoreRow, params};
+use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
+use crate::index::SchemaIndex;
+use crate::model::{TableKind, TableName};
 use crate::principal::Principal;
 use crate::store::names::check_name;
 use crate::store::rows::{read_json, read_time, read_uuid, to_json};
-use crate::store::{SnapshotView, Store, databases, name_key, resolve};
+use crate::store::{CatalogChange, SnapshotView, Store, databases, name_key, resolve, tables};
 
 /// The most models of a database.
 const MAX_MODELS: i64 = 1_000;
@@ -63,6 +65,7 @@ pub struct GraphSnapshot {
 #[derive(Clone, Copy)]
 pub struct CatalogGraphModels<'a> {
     pub(crate) store: &'a Store,
+    pub(crate) index: &'a SchemaIndex,
 }
 
 impl CatalogGraphModels<'_> {
@@ -71,7 +74,7 @@ impl CatalogGraphModels<'_> {
         let (who, database, name) = (who.clone(), database.to_owned(), name.to_owned());
         self.store
             .view(move |view| match databases::find(view, &who, &database)? {
-                Some(_) => find(view, &database, &name),
+                Some(_) => find(view.connection, &database, &name),
                 None => Ok(None),
             })
             .await
@@ -101,34 +104,35 @@ impl CatalogGraphModels<'_> {
         self.store.write_ours(move |view| save(view, &who, &database, &name, &definition)).await
     }
 
-    /// Deletes a model with its snapshots, whose tables are the caller's to drop: they are returned. Errors:
-    /// `object_not_found`, unless that is fine.
-    pub async fn drop(self, database: &str, name: &str, if_missing_ok: bool) -> Result<Vec<String>> {
+    /// Deletes a model with its snapshots and their tables, all of it or nothing. Errors: `object_not_found`, unless that is fine.
+    pub async fn drop(self, database: &str, name: &str, if_missing_ok: bool) -> Result<()> {
         let (database, name) = (database.to_owned(), name.to_owned());
-        self.store
-            .write_ours(move |view| {
-                let Some(model) = find(view, &database, &name)? else {
-                    return match if_missing_ok {
-                        true => Ok(Vec::new()),
-                        false => Err(CatalogError::ObjectNotFound { what: WHAT, id: name }),
-                    };
+        let drop = self.store.write(move |change| {
+            let connection = change.connection();
+            let Some(model) = find(connection, &database, &name)? else {
+                return match if_missing_ok {
+                    true => Ok(()),
+                    false => Err(CatalogError::ObjectNotFound { what: WHAT, id: name }),
                 };
-                let snapshots = snapshots_of(view, &model)?;
-                for statement in [
-                    "DELETE FROM querent_graph_snapshot WHERE model_id = ?",
-                    "DELETE FROM querent_graph_model WHERE model_id = ?",
-                ] {
-                    view.connection.prepare_cached(statement)?.execute([model.id.to_string()])?;
-                }
-                Ok(snapshots.into_iter().flat_map(|snapshot| snapshot.tables).collect())
-            })
-            .await
+            };
+            for snapshot in snapshots_of(connection, &model)? {
+                drop_tables(change, &model, &snapshot)?;
+            }
+            for statement in [
+                "DELETE FROM querent_graph_snapshot WHERE model_id = ?",
+                "DELETE FROM querent_graph_model WHERE model_id = ?",
+            ] {
+                connection.prepare_cached(statement)?.execute([model.id.to_string()])?;
+            }
+            Ok(())
+        });
+        self.index.change(drop).await
     }
 
     /// Returns the snapshots of a model, oldest first.
     pub async fn snapshots(self, model: &GraphModel) -> Result<Vec<GraphSnapshot>> {
         let model = model.clone();
-        self.store.view(move |view| snapshots_of(view, &model)).await
+        self.store.view(move |view| snapshots_of(view.connection, &model)).await
     }
 
     /// Keeps a snapshot whose tables are there. Errors: `object_not_found` where the model was dropped since it was read,
@@ -147,7 +151,7 @@ impl CatalogGraphModels<'_> {
             .write_ours(move |view| {
                 check_name(&name)?;
                 // It may have been dropped, or snapshots of it made, while the rows of this one were written.
-                let now = find(view, &model.database, &model.name)?.filter(|now| now.id == model.id);
+                let now = find(view.connection, &model.database, &model.name)?.filter(|now| now.id == model.id);
                 let Some(model) = now else {
                     return Err(CatalogError::ObjectNotFound { what: WHAT, id: model.name });
                 };
@@ -175,30 +179,39 @@ impl CatalogGraphModels<'_> {
             .await
     }
 
-    /// Deletes a snapshot and returns its tables, which are the caller's to drop. Errors: `object_not_found`.
-    pub async fn drop_snapshot(self, model: &GraphModel, name: &str) -> Result<Vec<String>> {
+    /// Deletes a snapshot with its tables. Errors: `object_not_found`.
+    pub async fn drop_snapshot(self, model: &GraphModel, name: &str) -> Result<()> {
         let (model, name) = (model.clone(), name.to_owned());
-        self.store
-            .write_ours(move |view| {
-                let found = snapshots_of(view, &model)?.into_iter().find(|known| same_name(&known.name, &name));
-                let Some(snapshot) = found else {
-                    return Err(CatalogError::ObjectNotFound { what: SNAPSHOT, id: name });
-                };
-                view.connection
-                    .prepare_cached("DELETE FROM querent_graph_snapshot WHERE model_id = ? AND name_key = ?")?
-                    .execute([model.id.to_string(), name_key(&snapshot.name)])?;
-                Ok(snapshot.tables)
-            })
-            .await
+        let drop = self.store.write(move |change| {
+            let connection = change.connection();
+            let mut snapshots = snapshots_of(connection, &model)?.into_iter();
+            let Some(snapshot) = snapshots.find(|snapshot| same_name(&snapshot.name, &name)) else {
+                return Err(CatalogError::ObjectNotFound { what: SNAPSHOT, id: name });
+            };
+            drop_tables(change, &model, &snapshot)?;
+            connection
+                .prepare_cached("DELETE FROM querent_graph_snapshot WHERE model_id = ? AND name_key = ?")?
+                .execute([model.id.to_string(), name_key(&snapshot.name)])?;
+            Ok(())
+        });
+        self.index.change(drop).await
     }
+}
+
+/// Drops the tables of a snapshot, those that are still there.
+fn drop_tables(change: &mut CatalogChange<'_>, model: &GraphModel, snapshot: &GraphSnapshot) -> Result<()> {
+    for table in &snapshot.tables {
+        tables::drop_named(change, &TableName::new(&model.database, table), &[TableKind::Managed], true)?;
+    }
+    Ok(())
 }
 
 fn same_name(left: &str, right: &str) -> bool {
     name_key(left) == name_key(right)
 }
 
-fn snapshots_of(view: &SnapshotView<'_>, model: &GraphModel) -> Result<Vec<GraphSnapshot>> {
-    let mut statement = view.connection.prepare_cached(&format!(
+fn snapshots_of(connection: &StoreConnection, model: &GraphModel) -> Result<Vec<GraphSnapshot>> {
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT {SNAPSHOT_COLUMNS} FROM querent_graph_snapshot WHERE model_id = ? ORDER BY id"
     ))?;
     let read = |row: &StoreRow<'_>| {
@@ -212,8 +225,8 @@ fn snapshots_of(view: &SnapshotView<'_>, model: &GraphModel) -> Result<Vec<Graph
     Ok(statement.query_map([model.id.to_string()], read)?.collect::<DatabaseResult<_>>()?)
 }
 
-fn find(view: &SnapshotView<'_>, database: &str, name: &str) -> Result<Option<GraphModel>> {
-    let mut statement = view.connection.prepare_cached(&format!(
+fn find(connection: &StoreConnection, database: &str, name: &str) -> Result<Option<GraphModel>> {
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM querent_graph_model WHERE database_key = ? AND name_key = ?"
     ))?;
     Ok(statement.query_row([name_key(database), name_key(name)], read).optional()?)

@@ -281,6 +281,13 @@ impl PolicyDocument {
         }
     }
 
+    /// Whether a row policy or a mask is of a table.
+    pub fn restricts(&self, table: &TableName) -> bool {
+        let of_rows = self.row_policies.iter().map(|policy| &policy.table);
+        let mut restricted = of_rows.chain(self.masks.iter().map(|mask| &mask.table));
+        restricted.any(|other| lower(other) == lower(table))
+    }
+
     /// Returns what needs a column of a table to say what it says, by its kind and name: `row policy own`.
     pub(crate) fn needs_column(&self, table: &TableName, column: &str) -> Option<String> {
         let is_of = |other: &TableName| other.to_string().to_lowercase() == table.to_string().to_lowercase();

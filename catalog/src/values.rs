@@ -103,7 +103,8 @@ impl CatalogValues<'_> {
         self.store.view(move |view| rows::unprofiled(view, &ids)).await
     }
 
-    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile. `lease` is
+    /// Records a table's values in place of older ones. Keeps none if the table was dropped meanwhile, or it or a column was
+    /// renamed since the profile's state was read. `lease` is
     /// that for [`LeasedWork::ColumnValues`](crate::LeasedWork::ColumnValues). Errors: `conflict` where another server
     /// has it by now.
     pub async fn store_profile(self, profile: TableProfile, lease: &WorkLease) -> Result<()> {

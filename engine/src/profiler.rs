@@ -114,8 +114,9 @@ async fn profile_in_turn(
             ..Limits::default()
         };
         let session = engine.session(Principal::local_admin(), limits).read_only();
-        // Hashing and counting keep a thread for longer than a server's task may.
-        let (worker, name) = (session.clone(), table.info.name.clone());
+        // Hashing and counting keep a thread for longer than a server's task may. The name is that of the state: another table
+        // may have the one before.
+        let (worker, name) = (session.clone(), unprofiled.name.clone());
         let work = async move {
             read_rows(&worker, &name, &mut profiler).await?;
             Ok(profiler)

@@ -172,6 +172,38 @@ async fn keys_follow_what_is_renamed_and_go_with_what_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn foreign_keys_stay_with_tables_and_columns_that_change_names_with_each_other() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    for sql in [
+        "CREATE TABLE lands (id BIGINT PRIMARY KEY)",
+        "CREATE TABLE towns (id BIGINT PRIMARY KEY, land BIGINT REFERENCES lands)",
+        "CREATE TABLE people (land BIGINT REFERENCES lands, town BIGINT REFERENCES towns)",
+    ] {
+        rows(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let keys = "SELECT u.table_name, u.column_name, f.unique_constraint_name \
+                FROM information_schema.key_column_usage u JOIN information_schema.referential_constraints f \
+                USING (constraint_name) ORDER BY 1, 2";
+    let before = [["people", "land", "lands_pkey"], ["people", "town", "towns_pkey"], ["towns", "land", "lands_pkey"]];
+    assert_eq!(rows(session, keys).await.unwrap(), before);
+    lake.change(&[
+        "ALTER TABLE lands RENAME TO passing",
+        "ALTER TABLE towns RENAME TO lands",
+        "ALTER TABLE passing RENAME TO towns",
+        "ALTER TABLE people RENAME COLUMN land TO passing",
+        "ALTER TABLE people RENAME COLUMN town TO land",
+        "ALTER TABLE people RENAME COLUMN passing TO town",
+    ]);
+    // Names of primary keys stay what they were.
+    let after = [["lands", "land", "lands_pkey"], ["people", "land", "towns_pkey"], ["people", "town", "lands_pkey"]];
+    assert_eq!(rows(session, keys).await.unwrap(), after);
+    // A table that takes the name of one that is dropped keeps its own.
+    lake.change(&["DROP TABLE people", "ALTER TABLE lands RENAME TO people"]);
+    assert_eq!(rows(session, keys).await.unwrap(), [["people", "land", "lands_pkey"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn uuids_are_text_here_and_uuids_there() {
     const FIRST: &str = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
     let lake = Lake::new().await;

@@ -8,6 +8,7 @@ use querent_engine::{Engine, Limits};
 use querent_tests::package_folder;
 use rusqlite::Connection;
 
+use crate::duckdb::duckdb;
 use crate::policies::principal;
 use crate::sql::{admin, rows};
 
@@ -78,6 +79,34 @@ async fn a_folder_of_the_newest_format_is_kept() {
         kept().iter().any(|(format, _)| *format == newest),
         "no folder of format {newest} is kept: scripts/folder_fixture.py makes it"
     );
+}
+
+/// A server of before may open a folder between two newer ones, and writes the marks of its columns with JSON as it always did.
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_of_columns_with_json_are_moved_to_their_tables_each_time_that_there_are_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let engine = Engine::open(&data).await.unwrap();
+    for sql in ["CREATE TABLE t (a BIGINT, j JSON, k TEXT)", r#"INSERT INTO t VALUES (1, '{"b": 2}', '{}')"#] {
+        rows(&admin(&engine), sql).await.unwrap();
+    }
+    engine.close().await.unwrap();
+    for _ in 0..2 {
+        let store = Connection::open(data.join("catalog.sqlite")).unwrap();
+        let as_before = "INSERT INTO ducklake_column_tag
+             SELECT object_id, CAST(substr(key, length('querent_json:') + 1) AS BIGINT), begin_snapshot, end_snapshot,
+                    'querent_json', value
+             FROM ducklake_tag WHERE key LIKE 'querent_json:%'";
+        assert_eq!(store.execute(as_before, []).unwrap(), 1);
+        store.execute("DELETE FROM ducklake_tag WHERE key LIKE 'querent_json:%'", []).unwrap();
+        drop(store);
+        let engine = Engine::open(&data).await.unwrap();
+        let shown = rows(&admin(&engine), "SHOW CREATE TABLE t").await.unwrap();
+        assert_eq!(format!("{shown:?}").matches("JSON").count(), 1, "{shown:?}");
+        let theirs = duckdb(&data, "", &["SELECT a, j, k FROM lake.\"default\".t"]);
+        assert_eq!(theirs, [serde_json::json!([[1, r#"{"b": 2}"#, "{}"]])]);
+        engine.close().await.unwrap();
+    }
 }
 
 async fn reads_what_was_written(engine: &Engine) {

@@ -541,15 +541,34 @@ async fn where_files_lie_is_told_to_administrators_only() {
     }
     assert!(rows(&session, "SHOW CREATE TABLE people").await.unwrap()[0][1].contains(place));
     // How the files are read is part of the statement: made again, the table is the same.
+    for (columns, options) in
+        [("", "OPTIONS ('types' 'id=VARCHAR', 'compression' 'none')"), ("(id TEXT, who TEXT)", "")]
+    {
+        let told =
+            format!("CREATE EXTERNAL TABLE told {columns} STORED AS CSV LOCATION '{}' {options}", file.display());
+        rows(&session, &told).await.unwrap();
+        let before = rows(&session, "DESCRIBE told").await.unwrap();
+        let made = rows(&session, "SHOW CREATE TABLE told").await.unwrap();
+        rows(&session, "DROP TABLE told").await.unwrap();
+        rows(&session, &made[0][1]).await.unwrap();
+        assert_eq!(rows(&session, "SELECT typeof(id) FROM told").await.unwrap(), [["VARCHAR"]], "{made:?}");
+        assert_eq!(rows(&session, "DESCRIBE told").await.unwrap(), before, "{made:?}");
+        rows(&session, "DROP TABLE told").await.unwrap();
+    }
+    // So are the columns that it was declared with, and those that its folders have.
+    let day = folder.path().join("days").join("day=2026-01-02");
+    fs::create_dir_all(&day).unwrap();
+    fs::write(day.join("a.csv"), "id\n1\n").unwrap();
     let told = format!(
-        "CREATE EXTERNAL TABLE told STORED AS CSV LOCATION '{}' OPTIONS ('types' 'id=VARCHAR', 'compression' 'none')",
-        file.display()
+        "CREATE EXTERNAL TABLE days (id TEXT, day TEXT) STORED AS CSV PARTITIONED BY (day) LOCATION '{}'",
+        folder.path().join("days").display()
     );
     rows(&session, &told).await.unwrap();
-    let made = rows(&session, "SHOW CREATE TABLE told").await.unwrap();
-    rows(&session, "DROP TABLE told").await.unwrap();
+    let made = rows(&session, "SHOW CREATE TABLE days").await.unwrap();
+    rows(&session, "DROP TABLE days").await.unwrap();
     rows(&session, &made[0][1]).await.unwrap();
-    assert_eq!(rows(&session, "SELECT typeof(id) FROM told").await.unwrap(), [["VARCHAR"]], "{made:?}");
+    let types = rows(&session, "SELECT typeof(id), typeof(day) FROM days").await.unwrap();
+    assert_eq!(types, [["VARCHAR", "VARCHAR"]], "{made:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

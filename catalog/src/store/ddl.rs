@@ -95,6 +95,11 @@ CREATE INDEX querent_ix_sort_info ON ducklake_sort_info (table_id);
 CREATE INDEX querent_ix_schema_versions ON ducklake_schema_versions (table_id);
 ";
 
+/// Has what earlier versions said of columns with JSON: nothing as a rule, which is found without reading every comment.
+pub(super) const COLUMN_MARKS_INDEX: &str = "
+CREATE INDEX IF NOT EXISTS querent_ix_column_marks ON ducklake_column_tag (table_id) WHERE key = 'querent_json';
+";
+
 /// `querent_object` and `querent_database` hold what lives at the newest snapshot, under lowercase keys, so that
 /// names resolve and page flatly whoever wrote them; the versioned truth stays in the lake's tables.
 pub(super) const OBJECTS_DDL: &str = "

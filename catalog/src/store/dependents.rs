@@ -20,6 +20,12 @@ pub(super) fn delete_foreign_keys(connection: &StoreConnection, object_id: i64) 
     Ok(())
 }
 
+/// Deletes the primary key and the unique constraints of a table.
+pub(super) fn delete_unique_keys(connection: &StoreConnection, table_id: i64) -> Result<()> {
+    connection.prepare_cached("DELETE FROM querent_key WHERE table_id = ?")?.execute([table_id])?;
+    Ok(())
+}
+
 /// Deletes the sampled values of an object.
 pub(crate) fn delete_values(connection: &StoreConnection, object_id: i64) -> Result<()> {
     for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {

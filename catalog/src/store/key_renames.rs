@@ -1,97 +1,123 @@
 //! Foreign keys follow what is renamed: they are stored by the names of their tables and columns, which DuckDB may change.
 
-use super::change::CatalogChange;
+use std::collections::{BTreeMap, HashMap};
+
 use super::names::name_key;
 use super::rows::{read_json, to_json};
-use crate::connection::{DatabaseResult, StoreConnection, params};
+use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::Result;
 use crate::model::TableName;
+use crate::policy::RenamedTable;
 
-/// Gives foreign keys the new names of a table and of its columns, which DuckDB may have renamed: they are stored by name.
-/// Called before the object's row has the new name.
-pub(super) fn follow_renames(change: &CatalogChange<'_>, object_id: i64, table: &TableName) -> Result<()> {
-    let connection = change.connection();
+/// Whether there are foreign keys.
+pub(super) fn any(connection: &StoreConnection) -> Result<bool> {
     let mut statement =
-        connection.prepare_cached("SELECT database_key, key FROM querent_object WHERE object_id = ?")?;
-    let known: Vec<(String, String)> =
-        statement.query_map([object_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<DatabaseResult<_>>()?;
-    let Some((database, key)) = known.into_iter().next() else { return Ok(()) };
-    for (role, other) in ROLES {
-        follow_columns(change, object_id, (&database, &key), (role, other))?;
-    }
-    let (new_database, new_key) = (name_key(&table.database), name_key(&table.table));
-    if (&database, &key) == (&new_database, &new_key) {
-        return Ok(());
-    }
-    for (role, other) in ROLES {
-        // What would be there twice stays as it is.
-        connection
-            .prepare_cached(&format!(
-                "UPDATE querent_relationship AS old SET {role}_database = ?1, {role}_table = ?2
-                 WHERE origin = 'foreign_key' AND {role}_database = ?3 AND {role}_table = ?4 AND NOT EXISTS (
-                     SELECT 1 FROM querent_relationship same
-                     WHERE same.{role}_database = ?1 AND same.{role}_table = ?2 AND same.{role}_columns = old.{role}_columns
-                       AND same.{other}_database = old.{other}_database AND same.{other}_table = old.{other}_table
-                       AND same.{other}_columns = old.{other}_columns AND same.origin = old.origin)"
-            ))?
-            .execute([&new_database, &new_key, &database, &key])?;
-    }
-    Ok(())
+        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_relationship WHERE origin = 'foreign_key')")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// The two sides of a relationship, each with the other one, as the names of its columns begin.
-const ROLES: [(&str, &str); 2] = [("from", "to"), ("to", "from")];
-
-fn follow_columns(
-    change: &CatalogChange<'_>,
-    table_id: i64,
-    table: (&str, &str),
-    (role, other): (&str, &str),
-) -> Result<()> {
-    let connection = change.connection();
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT relationship_id, {role}_columns FROM querent_relationship
-         WHERE origin = 'foreign_key' AND {role}_database = ? AND {role}_table = ?"
-    ))?;
-    let keys: Vec<(i64, Vec<String>)> = statement
-        .query_map([table.0, table.1], |row| Ok((row.get(0)?, read_json(row, 1)?)))?
-        .collect::<DatabaseResult<_>>()?;
-    for (id, mut names) in keys {
-        let mut renamed = false;
-        for name in &mut names {
-            if let Some(new) = new_name(connection, table_id, name)? {
-                *name = new;
-                renamed = true;
+/// Gives foreign keys the new names of tables and of their columns: of all tables at once, since two may have each other's names now.
+/// Called before the rows of these objects have the new names, and without the foreign keys of tables that are gone.
+pub(super) fn follow_renames(connection: &StoreConnection, tables: &[RenamedTable]) -> Result<()> {
+    let by_name: HashMap<(String, String), &RenamedTable> =
+        tables.iter().map(|renamed| (keys_of(&renamed.known), renamed)).collect();
+    let mut moved = BTreeMap::new();
+    for (database, table) in by_name.keys() {
+        for (id, sides) in foreign_keys(connection, database, table)? {
+            let now = sides.renamed(&by_name);
+            if now != sides {
+                moved.insert(id, now);
             }
         }
-        if renamed {
-            connection
-                .prepare_cached(&format!(
-                    "UPDATE querent_relationship AS old SET {role}_columns = ?1
-                     WHERE relationship_id = ?2 AND NOT EXISTS (
-                         SELECT 1 FROM querent_relationship same
-                         WHERE same.{role}_database = old.{role}_database AND same.{role}_table = old.{role}_table
-                           AND same.{role}_columns = ?1 AND same.{other}_database = old.{other}_database
-                           AND same.{other}_table = old.{other}_table AND same.{other}_columns = old.{other}_columns
-                           AND same.origin = old.origin)"
-                ))?
-                .execute(params![to_json(&names)?, id])?;
-        }
+    }
+    // Each leaves its place before another takes it.
+    for id in moved.keys() {
+        connection
+            .prepare_cached("UPDATE querent_relationship SET from_table = ?1 WHERE relationship_id = ?2")?
+            .execute(params![format!("\u{1}{id}"), *id])?;
+    }
+    for (id, sides) in &moved {
+        sides.take_place(connection, *id)?;
     }
     Ok(())
 }
 
-/// The name that a column of a managed table has now, where it is not the one that it had.
-fn new_name(connection: &StoreConnection, table_id: i64, name: &str) -> Result<Option<String>> {
+fn keys_of(table: &TableName) -> (String, String) {
+    (name_key(&table.database), name_key(&table.table))
+}
+
+/// The columns of a foreign key and those that it refers to.
+#[derive(PartialEq, Eq)]
+struct ForeignKeySides {
+    from: KeySide,
+    to: KeySide,
+}
+
+/// A table, by the keys of its name, and columns of it.
+#[derive(PartialEq, Eq)]
+struct KeySide {
+    database: String,
+    table: String,
+    columns: Vec<String>,
+}
+
+impl KeySide {
+    fn renamed(&self, tables: &HashMap<(String, String), &RenamedTable>) -> Self {
+        let known = (self.database.clone(), self.table.clone());
+        let Some(renamed) = tables.get(&known) else {
+            return Self { database: known.0, table: known.1, columns: self.columns.clone() };
+        };
+        let (database, table) = keys_of(&renamed.table);
+        let new_name = |column: &String| {
+            let found = renamed.columns.iter().find(|(old, _)| name_key(old) == name_key(column));
+            found.map_or_else(|| column.clone(), |(_, new)| new.clone())
+        };
+        Self { database, table, columns: self.columns.iter().map(new_name).collect() }
+    }
+}
+
+impl ForeignKeySides {
+    fn renamed(&self, tables: &HashMap<(String, String), &RenamedTable>) -> Self {
+        Self { from: self.from.renamed(tables), to: self.to.renamed(tables) }
+    }
+
+    /// Puts a foreign key where it is by its names now. One that is there is of what is gone.
+    fn take_place(&self, connection: &StoreConnection, id: i64) -> Result<()> {
+        let (from_columns, to_columns) = (to_json(&self.from.columns)?, to_json(&self.to.columns)?);
+        let place =
+            params![self.from.database, self.from.table, from_columns, self.to.database, self.to.table, to_columns, id];
+        let there = "SELECT relationship_id FROM querent_relationship
+             WHERE origin = 'foreign_key' AND from_database = ?1 AND from_table = ?2 AND from_columns = ?3
+               AND to_database = ?4 AND to_table = ?5 AND to_columns = ?6 AND relationship_id <> ?7";
+        for table in ["querent_foreign_key", "querent_relationship"] {
+            let delete = format!("DELETE FROM {table} WHERE relationship_id IN ({there})");
+            connection.prepare_cached(&delete)?.execute(place)?;
+        }
+        connection
+            .prepare_cached(
+                "UPDATE querent_relationship SET from_database = ?1, from_table = ?2, from_columns = ?3,
+                        to_database = ?4, to_table = ?5, to_columns = ?6 WHERE relationship_id = ?7",
+            )?
+            .execute(place)?;
+        Ok(())
+    }
+}
+
+/// Returns the foreign keys of a table and those that refer to it, by their ids.
+fn foreign_keys(connection: &StoreConnection, database: &str, table: &str) -> Result<Vec<(i64, ForeignKeySides)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT now.column_name FROM ducklake_column before
-         JOIN ducklake_column now USING (table_id, column_id)
-         WHERE before.table_id = ?1 AND before.column_name = ?2 COLLATE NOCASE AND before.parent_column IS NULL
-           AND before.end_snapshot IS NOT NULL AND now.end_snapshot IS NULL
-           AND NOT EXISTS (SELECT 1 FROM ducklake_column live WHERE live.table_id = ?1 AND live.parent_column IS NULL
-                           AND live.column_name = ?2 COLLATE NOCASE AND live.end_snapshot IS NULL)
-         ORDER BY before.end_snapshot DESC LIMIT 1",
+        "SELECT relationship_id, from_database, from_table, from_columns, to_database, to_table, to_columns
+         FROM querent_relationship
+         WHERE origin = 'foreign_key'
+           AND ((from_database = ?1 AND from_table = ?2) OR (to_database = ?1 AND to_table = ?2))",
     )?;
-    let mut names = statement.query_map(params![table_id, name], |row| row.get(0))?;
-    Ok(names.next().transpose()?)
+    let rows = statement.query_map([database, table], |row| {
+        Ok((row.get(0)?, ForeignKeySides { from: read_side(row, 1)?, to: read_side(row, 4)? }))
+    })?;
+    Ok(rows.collect::<DatabaseResult<_>>()?)
+}
+
+/// Reads a side of which `first` is the first column.
+fn read_side(row: &StoreRow<'_>, first: usize) -> DatabaseResult<KeySide> {
+    Ok(KeySide { database: row.get(first)?, table: row.get(first + 1)?, columns: read_json(row, first + 2)? })
 }

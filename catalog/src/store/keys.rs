@@ -208,7 +208,7 @@ fn column_ids(table: &str, columns: &[ColumnInfo], names: &[String], is_primary:
 
 /// Deletes the keys of an object that is being dropped.
 pub(super) fn delete(connection: &StoreConnection, object_id: i64) -> Result<()> {
-    connection.prepare_cached("DELETE FROM querent_key WHERE table_id = ?")?.execute([object_id])?;
+    dependents::delete_unique_keys(connection, object_id)?;
     connection
         .prepare_cached(
             "DELETE FROM querent_foreign_key WHERE relationship_id IN

@@ -10,11 +10,11 @@ use uuid::Uuid;
 
 use super::columns::JSON_KEY;
 use super::ddl::{
-    COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL, DISTINCT_VALUES_DDL, DUCKLAKE_DDL,
-    EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL, LAKE_INDEXES, LEASES_DDL, LISTING_DDL,
-    MEMBER_ADDRESSES_DDL, MEMBERS_DDL, META_DDL, OBJECTS_DDL, PENDING_DDL, PENDING_DUE_DDL, POLICIES_DDL,
-    POSTGRES_DUCKLAKE_DDL, PUBLISHED_INDEX_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL, RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL,
-    VALUES_DDL, VECTOR_INDEXES_DDL,
+    COLUMN_MARKS_INDEX, COLUMN_NAMES_DDL, COLUMN_TEXT_DDL, CONVERSATIONS_DDL, COVERED_COLUMN_NAMES_DDL,
+    DISTINCT_VALUES_DDL, DUCKLAKE_DDL, EXTERNAL_USERS_DDL, FEEDBACK_DDL, GRAPH_MODELS_DDL, KEYS_DDL, KNOWLEDGE_DDL,
+    LAKE_INDEXES, LEASES_DDL, LISTING_DDL, MEMBER_ADDRESSES_DDL, MEMBERS_DDL, META_DDL, OBJECTS_DDL, PENDING_DDL,
+    PENDING_DUE_DDL, POLICIES_DDL, POSTGRES_DUCKLAKE_DDL, PUBLISHED_INDEX_DDL, RELATIONSHIPS_DDL, RUN_LOGS_DDL,
+    RUN_REACH_DDL, RUNS_DDL, TOKENS_DDL, VALUES_DDL, VECTOR_INDEXES_DDL,
 };
 use super::{CatalogPlace, DATA_FOLDER, change, column_names, lake_location, objects, relations};
 use crate::connection::{Access, DatabaseResult, OptionalRow, StoreConnection, params};
@@ -224,20 +224,26 @@ fn migrate(transaction: &StoreConnection, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says of tables which of their columns hold JSON. Earlier versions said it of the columns, which kept DuckDB from reading the lake.
+/// Says of tables which of their columns hold JSON. Earlier versions said it of the columns, which kept DuckDB from reading the lake;
+/// one of them may have opened the folder again, or write beside this one, so that it is seen to whenever the catalog is opened.
 fn move_json_marks(transaction: &StoreConnection) -> Result<()> {
     const MOVED: &str = "json_marks_of_tables";
-    if meta(transaction, MOVED)?.is_some() {
-        return Ok(());
+    const MOVED_BY_INDEX: &str = "indexed";
+    if meta(transaction, MOVED)?.as_deref() != Some(MOVED_BY_INDEX) {
+        transaction.define(COLUMN_MARKS_INDEX)?;
+        set_meta(transaction, MOVED, MOVED_BY_INDEX)?;
     }
     let moved = format!(
         "INSERT INTO ducklake_tag
          SELECT table_id, begin_snapshot, end_snapshot, '{JSON_KEY}' || CAST(column_id AS VARCHAR), value
-         FROM ducklake_column_tag WHERE key = 'querent_json'"
+         FROM ducklake_column_tag old WHERE key = 'querent_json' AND NOT EXISTS (
+             SELECT 1 FROM ducklake_tag same
+             WHERE same.object_id = old.table_id AND same.key = '{JSON_KEY}' || CAST(old.column_id AS VARCHAR)
+               AND (same.end_snapshot IS NULL OR same.begin_snapshot = old.begin_snapshot))"
     );
     transaction.execute(&moved, [])?;
     transaction.execute("DELETE FROM ducklake_column_tag WHERE key = 'querent_json'", [])?;
-    set_meta(transaction, MOVED, "true")
+    Ok(())
 }
 
 /// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its

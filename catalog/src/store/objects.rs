@@ -133,16 +133,21 @@ fn refresh_all(change: &mut CatalogChange<'_>, databases: &[i64], objects: &[i64
         refresh_database(change.connection(), *schema_id, newest)?;
     }
     let connection = change.connection();
-    if policies::newest_version(connection)? > 0 {
+    if policies::newest_version(connection)? > 0 || key_renames::any(connection)? {
         // Before any of them has its new name: two may have changed names with each other.
         let mut renamed = Vec::new();
         for object_id in objects {
-            renamed.extend(renamed_table(connection, *object_id, newest)?);
+            match relations::load(connection, *object_id, newest)? {
+                Some(relation) => renamed.extend(renamed_table(connection, relation.info())?),
+                // Another may have its name by now.
+                None => forget_keys(connection, *object_id)?,
+            }
         }
-        policies::follow_renames(connection, &renamed)?;
+        follow_renames(connection, &renamed)?;
     }
     for object_id in objects {
-        refresh_followed(change, *object_id, newest)?;
+        let relation = relations::load(connection, *object_id, newest)?;
+        refresh_followed(change, *object_id, relation.as_ref())?;
     }
     Ok(())
 }
@@ -168,22 +173,8 @@ pub(super) fn refresh_database(connection: &StoreConnection, schema_id: i64, sna
     Ok(())
 }
 
-/// Brings an object's row, what is recorded of it for the schema index, and the policy in line with the lake at a snapshot.
+/// Brings an object's row, what is recorded of it for the schema index, its keys and the policy in line with the lake at a snapshot.
 pub(super) fn refresh(
-    change: &mut CatalogChange<'_>,
-    object_id: i64,
-    snapshot: SnapshotId,
-) -> Result<Option<StoredRelation>> {
-    let connection = change.connection();
-    if policies::newest_version(connection)? > 0 {
-        let renamed = renamed_table(connection, object_id, snapshot)?;
-        policies::follow_renames(connection, renamed.as_slice())?;
-    }
-    refresh_followed(change, object_id, snapshot)
-}
-
-/// As [`refresh`], where the policy follows it already.
-fn refresh_followed(
     change: &mut CatalogChange<'_>,
     object_id: i64,
     snapshot: SnapshotId,
@@ -191,9 +182,34 @@ fn refresh_followed(
     let connection = change.connection();
     let relation = relations::load(connection, object_id, snapshot)?;
     match &relation {
+        Some(relation) => follow_renames(connection, renamed_table(connection, relation.info())?.as_slice())?,
+        None => forget_keys(connection, object_id)?,
+    }
+    refresh_followed(change, object_id, relation.as_ref())?;
+    Ok(relation)
+}
+
+/// Lets the policy and foreign keys follow what is renamed.
+fn follow_renames(connection: &StoreConnection, renamed: &[RenamedTable]) -> Result<()> {
+    if renamed.is_empty() {
+        return Ok(());
+    }
+    policies::follow_renames(connection, renamed)?;
+    key_renames::follow_renames(connection, renamed)
+}
+
+/// Deletes the keys of an object that is gone.
+fn forget_keys(connection: &StoreConnection, object_id: i64) -> Result<()> {
+    keys::delete(connection, object_id)?;
+    dependents::delete_foreign_keys(connection, object_id)
+}
+
+/// As [`refresh`], where the policy and foreign keys follow it already. `None`: it is gone.
+fn refresh_followed(change: &mut CatalogChange<'_>, object_id: i64, relation: Option<&StoredRelation>) -> Result<()> {
+    let connection = change.connection();
+    match relation {
         Some(relation) => {
             let info = relation.info();
-            key_renames::follow_renames(change, object_id, &info.name)?;
             // Values are kept by the names of columns. Under one that a column had, no mask hides them.
             let kept = dependents::columns_with_values(connection, object_id)?;
             let is_gone = |name: &String| info.columns.iter().all(|column| column.name != *name);
@@ -208,8 +224,7 @@ fn refresh_followed(
         }
         None => {
             // Of a table that DuckDB dropped; those of others are gone already.
-            keys::delete(connection, object_id)?;
-            dependents::delete_foreign_keys(connection, object_id)?;
+            dependents::delete_unique_keys(connection, object_id)?;
             dependents::delete_vector_indexes(connection, object_id)?;
             let database_id: Option<i64> = connection
                 .prepare_cached("DELETE FROM querent_object WHERE object_id = ? RETURNING schema_id")?
@@ -220,16 +235,15 @@ fn refresh_followed(
             }
         }
     }
-    Ok(relation)
+    Ok(())
 }
 
 /// What changed of an object's names, if anything; of a new one nothing did.
-fn renamed_table(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<Option<RenamedTable>> {
-    let Some((known, _)) = object_name(connection, object_id)? else { return Ok(None) };
-    let Some(relation) = relations::load(connection, object_id, snapshot)? else { return Ok(None) };
-    let (table, columns) = (relation.info().name.clone(), renamed_columns(connection, object_id)?);
-    let is_renamed = known != table || !columns.is_empty();
-    Ok(is_renamed.then_some(RenamedTable { known, table, columns }))
+fn renamed_table(connection: &StoreConnection, info: &TableInfo) -> Result<Option<RenamedTable>> {
+    let Some((known, _)) = object_name(connection, info.id)? else { return Ok(None) };
+    let columns = renamed_columns(connection, info.id)?;
+    let is_renamed = known != info.name || !columns.is_empty();
+    Ok(is_renamed.then(|| RenamedTable { known, table: info.name.clone(), columns }))
 }
 
 /// The columns of a managed table whose names changed since the absorbed snapshot: the name that each had, and the one that it has.

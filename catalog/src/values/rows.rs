@@ -48,6 +48,7 @@ pub(crate) fn unprofiled(view: &SnapshotView<'_>, ids: &[i64]) -> Result<Vec<Unp
 }
 
 fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
+    let names = state_of_names(view.connection, table_id)?.unwrap_or_default();
     let (files, newest): (i64, Option<i64>) = view
         .connection
         .prepare_cached(
@@ -69,14 +70,29 @@ fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
         .query_row([table_id], |row| row.get(0))
         .optional()?;
     Ok(format!(
-        "files {files} to {}, deletes {deletes} to {}, rows to {}",
+        "{names}files {files} to {}, deletes {deletes} to {}, rows to {}",
         newest.unwrap_or(-1),
         newest_delete.unwrap_or(-1),
         next_row.flatten().unwrap_or(-1)
     ))
 }
 
-/// Stores a profile in place of an older one.
+/// Returns how the state of a managed table begins: it is another one as soon as the table or one of its columns has another name.
+fn state_of_names(connection: &StoreConnection, table_id: i64) -> Result<Option<String>> {
+    let (columns, newest): (i64, Option<i64>) = connection
+        .prepare_cached(
+            "SELECT COUNT(*), MAX(begin_snapshot) FROM ducklake_column WHERE table_id = ? AND end_snapshot IS NULL",
+        )?
+        .query_row([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let named: Option<i64> = connection
+        .prepare_cached("SELECT MAX(begin_snapshot) FROM ducklake_table WHERE table_id = ? AND end_snapshot IS NULL")?
+        .query_row([table_id], |row| row.get(0))?;
+    let Some((named, newest)) = named.zip(newest) else { return Ok(None) };
+    Ok(Some(format!("name of {named}, columns {columns} to {newest}, ")))
+}
+
+/// Stores a profile in place of an older one. Of a table that was renamed while it was read, or whose columns were, nothing is kept:
+/// what was read under a name may be of what has another one now.
 pub(crate) fn replace(connection: &StoreConnection, profile: &TableProfile) -> Result<()> {
     let schema_id: Option<i64> = connection
         .prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?
@@ -84,6 +100,10 @@ pub(crate) fn replace(connection: &StoreConnection, profile: &TableProfile) -> R
         .optional()?;
     delete_values(connection, profile.table_id)?;
     let Some(schema_id) = schema_id else { return Ok(()) };
+    let names = state_of_names(connection, profile.table_id)?;
+    if names.is_some_and(|names| !profile.state.starts_with(&names)) {
+        return Ok(());
+    }
     connection.prepare_cached("INSERT INTO querent_profile VALUES (?, ?, ?)")?.execute(params![
         profile.table_id,
         profile.state,

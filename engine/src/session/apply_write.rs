@@ -13,7 +13,7 @@ use futures::StreamExt;
 use querent_catalog::policy::Rights;
 use querent_catalog::{
     CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, PageRequest, Principal, ResolvedTable,
-    SortedByKey, TableAlteration, TableFilter, TableKind, TableName, TableSource, UniqueKey,
+    SortedByKey, TableAlteration, TableFilter, TableName, TableSource, UniqueKey,
 };
 
 use super::change_rows::{change_rows, change_temporary};
@@ -210,20 +210,13 @@ pub(super) async fn apply_write(
 async fn change_graph(session: &Session, database: &str, change: GraphChange) -> Result<()> {
     let catalog = session.engine().catalog();
     let (models, who) = (catalog.graph_models(), session.principal());
-    let dropped = match change {
-        GraphChange::Save { name, definition } => {
-            models.save(who, database, &name, &definition).await?;
-            Vec::new()
-        }
+    match change {
+        GraphChange::Save { name, definition } => models.save(who, database, &name, &definition).await?,
         GraphChange::AddSnapshot { model, name, definition, tables } => {
             models.add_snapshot(who, &model, &name, &definition, &tables).await?;
-            Vec::new()
         }
         GraphChange::Drop { name, if_missing_ok } => models.drop(database, &name, if_missing_ok).await?,
         GraphChange::DropSnapshot { model, name } => models.drop_snapshot(&model, &name).await?,
-    };
-    for table in dropped {
-        catalog.tables().drop(&TableName::new(database, &table), &[TableKind::Managed], true).await?;
     }
     Ok(())
 }
@@ -444,7 +437,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     }
     let options: BTreeMap<String, String> = request.options;
     let state = engine.planning_state();
-    let (table, schema) = external::infer(
+    let (mut table, schema) = external::infer(
         &*state,
         &location,
         Some(format),
@@ -453,6 +446,9 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         &request.partition_columns,
     )
     .await?;
+    if request.columns.is_some() {
+        table.options.insert(external::DECLARED_COLUMNS.to_owned(), "true".to_owned());
+    }
     let files = external::locate(&*state, &table.location, table.format).await?;
     let rejects = external::rejects_of(&table, &schema, &files).await?;
     let rejects_table =

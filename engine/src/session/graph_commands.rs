@@ -166,13 +166,6 @@ impl Session {
     /// Makes a table of the rows of each of a model's queries, and of these a snapshot.
     async fn make_snapshot(&self, model: &str, snapshot: &str, interrupt: &Interrupt) -> Result<String> {
         let model = self.graph_model(model, interrupt).await?;
-        let policies = self.engine().catalog().policies().current();
-        if !policies.document.row_policies.is_empty() || !policies.document.masks.is_empty() {
-            return Err(EngineError::NotAllowed {
-                what: "a snapshot of a graph".to_owned(),
-                why: " where there are row policies or masks, which do not hold for a copy".to_owned(),
-            });
-        }
         let known = self.engine().catalog().graph_models().snapshots(&model).await?;
         if known.iter().any(|known| same_name(&known.name, snapshot)) {
             return Err(refused(format!("the graph model `{}` has a snapshot `{snapshot}` already", model.name)));
@@ -212,10 +205,11 @@ impl Session {
         tables: &mut Vec<String>,
         interrupt: &Interrupt,
     ) -> Result<()> {
+        let policies = self.engine().catalog().policies().in_force().await?;
         let mut queries = Vec::new();
         for (step, query) in definition.queries().enumerate() {
             let state = self.engine().planning_state();
-            let host = SessionHost::new(self, &state, interrupt).over_stored_tables();
+            let host = SessionHost::new(self, &state, interrupt).for_a_copy(Arc::clone(&policies));
             let planned = querent_kql::plan(&host, query, &KqlParameters::new()).await?;
             let columns: Vec<(String, KqlType)> =
                 planned.columns.into_iter().map(|column| (column.name, column.kql_type)).collect();

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::TableReference;
 use datafusion::sql::planner::ContextProvider;
+use querent_catalog::policy::{PolicyDocument, PolicySet};
 use querent_catalog::{PageRequest, Role, TableFilter, TableName};
 use querent_kql::{
     AskedLimits, BindErrorCode, ExternalLocation, GraphKey, GraphVersion, KqlError, KqlErrorCode, KqlHost, TableKey,
@@ -43,13 +45,24 @@ pub(crate) struct SessionHost<'s> {
     looks_at_graphs: bool,
     /// Whether bare names find tables of the session: not in what is stored for others.
     sees_temporary: bool,
+    /// The policy that would not hold for a copy of the rows.
+    copied_under: Option<Arc<PolicySet>>,
 }
 
 impl<'s> SessionHost<'s> {
     pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
         let pool = session.engine().runtime().query_memory(session.limits());
         let memory = PlanningMemory::in_pool(pool);
-        Self { session, state, interrupt, memory, failing_beyond: None, looks_at_graphs: true, sees_temporary: true }
+        Self {
+            session,
+            state,
+            interrupt,
+            memory,
+            failing_beyond: None,
+            looks_at_graphs: true,
+            sees_temporary: true,
+            copied_under: None,
+        }
     }
 
     /// Returns the host of a query that fails where its result has more rows, as whoever executes it sees to.
@@ -67,6 +80,11 @@ impl<'s> SessionHost<'s> {
         Self { sees_temporary: false, ..self }
     }
 
+    /// Returns the host of a query whose rows are kept: it reads no table that has row policies or masks.
+    pub(super) fn for_a_copy(self, policies: Arc<PolicySet>) -> Self {
+        Self { copied_under: Some(policies), ..self.over_stored_tables() }
+    }
+
     /// Returns the memory that the plan keeps of rows that were read for it, to be held until it has run.
     pub(crate) fn into_memory(self) -> PlanningMemory {
         self.memory
@@ -76,7 +94,29 @@ impl<'s> SessionHost<'s> {
     pub(crate) fn authorized(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
         check_plan_size(&plan)?;
         let analysed = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+        if let Some(policies) = &self.copied_under {
+            refuse_restricted_tables(&analysed, &policies.document)?;
+        }
         self.session.authorize(analysed)
+    }
+}
+
+fn refuse_restricted_tables(plan: &LogicalPlan, policies: &PolicyDocument) -> Result<()> {
+    let mut is_restricted = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = CatalogTable::resolved_behind(&scan.source)
+        {
+            is_restricted |= policies.restricts(&table.info.name);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    match is_restricted {
+        true => Err(EngineError::NotAllowed {
+            what: "a snapshot of a graph".to_owned(),
+            why: " of tables with row policies or masks, which do not hold for a copy".to_owned(),
+        }),
+        false => Ok(()),
     }
 }
 

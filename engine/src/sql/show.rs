@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
 };
 use querent_catalog::{
-    Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, Role, TableFilter, TableName, TableSource,
+    Catalog, ColumnInfo, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, Role, TableFilter, TableName,
+    TableSource,
 };
 
 use super::column_defaults::column_clause;
@@ -19,7 +20,7 @@ use super::session_variables::SessionVariables;
 use super::sort_orders::order_clause;
 use crate::error::{EngineError, Result};
 use crate::identifiers::{quote_identifier, same_name};
-use crate::tables::external::is_written_option;
+use crate::tables::external::{DECLARED_COLUMNS, is_written_option};
 use crate::tables::system::{self, is_system_database};
 use crate::type_names::sql_name;
 
@@ -214,7 +215,14 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
             let options: Vec<String> =
                 options.map(|(name, value)| format!("{} {}", quoted(name), quoted(value))).collect();
             let options = if options.is_empty() { String::new() } else { format!(" OPTIONS ({})", options.join(", ")) };
-            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}{options}", quoted(shown_location))
+            let (columns, partitions) = match external.options.contains_key(DECLARED_COLUMNS) {
+                true => declared_columns(&table.info.columns, &external.partition_columns),
+                false => (String::new(), String::new()),
+            };
+            let location = quoted(shown_location);
+            format!(
+                "CREATE EXTERNAL TABLE {shown}{columns} STORED AS {format}{partitions} LOCATION {location}{options}"
+            )
         }
     };
     let names = ["table_name", "create_statement"];
@@ -222,6 +230,19 @@ pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &T
     let columns = plan.schema().columns().into_iter().zip(names);
     let renamed: Vec<_> = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
     Ok(plan.project(renamed)?.build()?)
+}
+
+/// Returns the columns of a statement that makes an external table, and by which of them its files are partitioned.
+fn declared_columns(columns: &[ColumnInfo], partition_columns: &[String]) -> (String, String) {
+    let clauses: Vec<String> = columns.iter().map(column_clause).collect();
+    // One that the caller may not see is not told.
+    let is_seen = |name: &&String| columns.iter().any(|column| same_name(&column.name, name));
+    let partitions: Vec<String> = partition_columns.iter().filter(is_seen).map(|name| quote_identifier(name)).collect();
+    let partitioned = match partitions.is_empty() {
+        true => String::new(),
+        false => format!(" PARTITIONED BY ({})", partitions.join(", ")),
+    };
+    (format!(" ({})", clauses.join(", ")), partitioned)
 }
 
 fn key_clause(key: &KeyConstraint) -> String {

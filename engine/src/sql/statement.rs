@@ -475,11 +475,19 @@ impl StatementPlanner<'_> {
             columns: (!columns.fields().is_empty()).then(|| Arc::new(columns.clone())),
             location: table.location,
             format: table.file_type,
-            partition_columns: table.table_partition_cols,
+            partition_columns: table.table_partition_cols.iter().map(|name| without_quotes(name)).collect(),
             options: options.collect(),
             if_exists: if_exists(table.if_not_exists, table.or_replace)?,
         })
         .into_plan())
+    }
+}
+
+/// Returns a name that DataFusion gives as it is written.
+fn without_quotes(name: &str) -> String {
+    match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => name.to_owned(),
     }
 }
 

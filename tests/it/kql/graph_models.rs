@@ -131,6 +131,22 @@ async fn models_are_their_databases_and_their_readers_see_what_they_may() {
     assert_eq!(code_of(&shop, edges).await, "kql_unknown_table");
     assert_eq!(code_of(&shop, ".show graph_model Work").await, "kql_invalid");
     assert_eq!(code_of(&session, ".make graph_snapshot S from Work").await, "not_allowed");
+    // So it is of whatever reads the table with the policy, and of nothing else.
+    rows(&session, "CREATE VIEW hired AS SELECT * FROM jobs").await.unwrap();
+    for (query, made) in [
+        ("people | where Knows != '' | project From = Id, To = Knows", Ok(())),
+        ("hired | project From = Person, To = Company", Err("not_allowed")),
+        ("people | where toscalar(jobs | count) > 0 | project From = Id, To = Knows", Err("not_allowed")),
+        ("graph('Work') | graph-match (p)-->(c) project From = p.Id, To = c.Id", Err("not_allowed")),
+    ] {
+        let step =
+            format!(r#"{{"Kind": "AddEdges", "Query": "{query}", "SourceColumn": "From", "TargetColumn": "To"}}"#);
+        let model = format!(r#".create-or-alter graph_model Part {{"Definition": {{"Steps": [{step}]}}}}"#);
+        answered(&session, &model).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        let snapshot = answered(&session, ".make graph_snapshot S from Part").await;
+        assert_eq!(snapshot.map(drop).map_err(|error| error.code()), made, "{query}");
+        answered(&session, ".drop graph_model Part").await.unwrap();
+    }
     answered(&shop, &MODEL.replace("graph_model Work", "graph_model Mine")).await.unwrap();
     assert_eq!(cells(&shop, ".show graph_models | project Name").await, [["Mine"]]);
     // They go with their database.
@@ -155,7 +171,7 @@ async fn models_are_their_databases_and_their_readers_see_what_they_may() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_stays_as_it_was() {
-    let (_folder, engine) = engine().await;
+    let (folder, engine) = engine().await;
     let session = admin(&engine);
     for sql in TABLES {
         rows(&session, sql).await.unwrap();
@@ -207,7 +223,12 @@ async fn a_snapshot_stays_as_it_was() {
     assert_eq!(kept().await, "2");
     let (models, who) = (engine.catalog().graph_models(), Principal::local_admin());
     let model = models.get(&who, "default", "Work").await.unwrap().unwrap();
+    let store = rusqlite::Connection::open(folder.path().join("data").join("catalog.sqlite")).unwrap();
+    let newest =
+        || store.query_row("SELECT max(snapshot_id) FROM ducklake_snapshot", [], |row| row.get::<_, i64>(0)).unwrap();
+    let before = newest();
     cells(&session, ".drop graph_model Work").await;
+    assert_eq!(newest(), before + 1, "the model and its tables go at once");
     assert_eq!(kept().await, "0");
     // Of a model that is dropped while one is made there is none: the tables that it had made go.
     let late = models.add_snapshot(&who, &model, "Late", &model.definition, &[]).await.unwrap_err();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use querent_catalog::policy::{Grantee, Mask, PolicyDocument, PolicyEdit};
-use querent_catalog::{Principal, TableName};
+use querent_catalog::{ColumnProfile, LeasedWork, Principal, TableName, TableProfile};
 use querent_engine::Session;
 
 use super::{admin, caller, run};
@@ -105,6 +105,44 @@ async fn values_of_a_column_that_duckdb_renames_are_not_told_under_its_old_name(
     );
     assert_eq!(rows(&anna, "SELECT tax_id FROM people").await.unwrap(), [["***"]]);
     assert_eq!(found(&anna).await, Vec::<String>::new());
+}
+
+/// A profile takes seconds to read. What was read under a name is not kept where something else may have the name by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_were_read_before_a_rename_are_not_kept_after_it() {
+    let (_folder, engine) = engine().await;
+    let root = admin(&engine);
+    run(&root, &["CREATE TABLE people AS SELECT 'Ann' AS name, 'SECRET' AS ssn"]).await;
+    engine.wait_for_profiles(Duration::from_secs(20)).await;
+    let (catalog, who) = (engine.catalog(), Principal::local_admin());
+    let people = catalog.tables().resolve(&who, &[TableName::new("default", "people")]).await.unwrap().remove(0);
+    let table_id = people.unwrap().info.id;
+    let lease = catalog.leases().take(LeasedWork::ColumnValues, Duration::ZERO).await.unwrap().had().unwrap();
+    let profile = |state: &str| {
+        let column = ColumnProfile {
+            name: "read_before".to_owned(),
+            values: vec![("KNOWN".to_owned(), 1)],
+            shapes: Vec::new(),
+            is_complete: true,
+            sketch: Vec::new(),
+        };
+        TableProfile { table_id, state: state.to_owned(), columns: vec![column] }
+    };
+    let found = async || {
+        let (hits, _) = catalog.values().find(&who, None, &["KNOWN".to_owned()], 10).await.unwrap();
+        hits.into_iter().map(|hit| hit.column).collect::<Vec<_>>()
+    };
+    for rename in ["ALTER TABLE people RENAME COLUMN ssn TO tax_id", "ALTER TABLE people RENAME TO persons"] {
+        // Of another state: what was kept is forgotten.
+        catalog.values().store_profile(profile("older"), &lease).await.unwrap();
+        let state = catalog.values().unprofiled(&[table_id]).await.unwrap().remove(0).state;
+        catalog.values().store_profile(profile(&state), &lease).await.unwrap();
+        assert_eq!(found().await, ["read_before"]);
+        run(&root, &[rename]).await;
+        catalog.values().store_profile(profile(&state), &lease).await.unwrap();
+        assert_eq!(found().await, Vec::<String>::new(), "{rename}");
+        engine.wait_for_profiles(Duration::from_secs(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

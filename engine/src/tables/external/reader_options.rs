@@ -71,9 +71,20 @@ pub(crate) const SKIP_BLANK: &str = "skip_blank";
 /// Written by inference: whether comments may stand behind the fields of a record, or only on lines of their own.
 pub(crate) const COMMENT_ANYWHERE: &str = "comment_anywhere";
 
+/// Written by CREATE EXTERNAL TABLE: that it says which columns there are. Readers ignore it.
+pub(crate) const DECLARED_COLUMNS: &str = "declared_columns";
+
 /// What is no option of a reader that somebody writes.
-const INTERNAL_OPTIONS: [&str; 7] =
-    [TREE_OPTION, COLUMN_FORMATS, KEPT_MARKERS, COLUMN_KEYS, HIDDEN_COLUMNS, SKIP_BLANK, COMMENT_ANYWHERE];
+const INTERNAL_OPTIONS: [&str; 8] = [
+    TREE_OPTION,
+    COLUMN_FORMATS,
+    KEPT_MARKERS,
+    COLUMN_KEYS,
+    HIDDEN_COLUMNS,
+    SKIP_BLANK,
+    COMMENT_ANYWHERE,
+    DECLARED_COLUMNS,
+];
 
 /// Returns whether an option of a table is one that somebody may write, and none that inference left.
 pub(crate) fn is_written_option(name: &str) -> bool {
