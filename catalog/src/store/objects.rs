@@ -137,12 +137,15 @@ fn refresh_all(change: &mut CatalogChange<'_>, databases: &[i64], objects: &[i64
         // Before any of them has its new name: two may have changed names with each other.
         let mut renamed = Vec::new();
         for object_id in objects {
-            renamed.extend(renamed_table(connection, *object_id, newest)?);
+            if let Some(relation) = relations::load(connection, *object_id, newest)? {
+                renamed.extend(renamed_table(connection, relation.info())?);
+            }
         }
         policies::follow_renames(connection, &renamed)?;
     }
     for object_id in objects {
-        refresh_followed(change, *object_id, newest)?;
+        let relation = relations::load(connection, *object_id, newest)?;
+        refresh_followed(change, *object_id, relation.as_ref())?;
     }
     Ok(())
 }
@@ -175,22 +178,21 @@ pub(super) fn refresh(
     snapshot: SnapshotId,
 ) -> Result<Option<StoredRelation>> {
     let connection = change.connection();
-    if policies::newest_version(connection)? > 0 {
-        let renamed = renamed_table(connection, object_id, snapshot)?;
+    let relation = relations::load(connection, object_id, snapshot)?;
+    if let Some(relation) = &relation
+        && policies::newest_version(connection)? > 0
+    {
+        let renamed = renamed_table(connection, relation.info())?;
         policies::follow_renames(connection, renamed.as_slice())?;
     }
-    refresh_followed(change, object_id, snapshot)
+    refresh_followed(change, object_id, relation.as_ref())?;
+    Ok(relation)
 }
 
-/// As [`refresh`], where the policy follows it already.
-fn refresh_followed(
-    change: &mut CatalogChange<'_>,
-    object_id: i64,
-    snapshot: SnapshotId,
-) -> Result<Option<StoredRelation>> {
+/// As [`refresh`], with what is there at the snapshot, where the policy follows it already.
+fn refresh_followed(change: &mut CatalogChange<'_>, object_id: i64, relation: Option<&StoredRelation>) -> Result<()> {
     let connection = change.connection();
-    let relation = relations::load(connection, object_id, snapshot)?;
-    match &relation {
+    match relation {
         Some(relation) => {
             let info = relation.info();
             key_renames::follow_renames(change, object_id, &info.name)?;
@@ -220,14 +222,13 @@ fn refresh_followed(
             }
         }
     }
-    Ok(relation)
+    Ok(())
 }
 
 /// What changed of an object's names, if anything; of a new one nothing did.
-fn renamed_table(connection: &StoreConnection, object_id: i64, snapshot: SnapshotId) -> Result<Option<RenamedTable>> {
-    let Some((known, _)) = object_name(connection, object_id)? else { return Ok(None) };
-    let Some(relation) = relations::load(connection, object_id, snapshot)? else { return Ok(None) };
-    let (table, columns) = (relation.info().name.clone(), renamed_columns(connection, object_id)?);
+fn renamed_table(connection: &StoreConnection, info: &TableInfo) -> Result<Option<RenamedTable>> {
+    let Some((known, _)) = object_name(connection, info.id)? else { return Ok(None) };
+    let (table, columns) = (info.name.clone(), renamed_columns(connection, info.id)?);
     let is_renamed = known != table || !columns.is_empty();
     Ok(is_renamed.then_some(RenamedTable { known, table, columns }))
 }
