@@ -1,6 +1,5 @@
 //! The policy of a catalog: reading it, changing it, and what a caller may do under it.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -87,21 +86,18 @@ fn require_there(view: &SnapshotView<'_>, document: &PolicyDocument) -> Result<(
         }
     }
     let columns_of_masks = document.masks.iter().map(|mask| (&mask.table, mask.column.as_str()));
-    let admin = Principal::local_admin();
-    let mut tables: HashMap<&TableName, Option<ResolvedTable>> = HashMap::new();
-    for (name, column) in columns_of_masks.filter(|place| !masked.contains(place)) {
-        let table = match tables.entry(name) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                let found = resolve::resolve(view, &admin, std::slice::from_ref(name))?;
-                unknown.insert(found.into_iter().flatten().next())
-            }
-        };
+    let new_masks: Vec<(&TableName, &str)> = columns_of_masks.filter(|place| !masked.contains(place)).collect();
+    let distinct: HashSet<&TableName> = new_masks.iter().map(|(name, _)| *name).collect();
+    let names: Vec<TableName> = distinct.into_iter().cloned().collect();
+    let found = resolve::resolve(view, &Principal::local_admin(), &names)?;
+    let tables: HashMap<&TableName, Option<ResolvedTable>> = names.iter().zip(found).collect();
+    for (name, column) in new_masks {
         let has_column = |table: &ResolvedTable| {
-            let mut names = table.info.columns.iter().map(|known| known.name.to_lowercase());
-            names.any(|known| known == column.to_lowercase())
+            let mut columns = table.info.columns.iter().map(|known| known.name.to_lowercase());
+            columns.any(|known| known == column.to_lowercase())
         };
-        if !table.as_ref().is_some_and(has_column) {
+        let table = tables.get(name).and_then(Option::as_ref);
+        if !table.is_some_and(has_column) {
             return Err(CatalogError::Conflict { object: name.to_string() });
         }
     }

@@ -27,6 +27,7 @@ mod json_changes;
 mod json_paths;
 mod json_rows;
 mod json_shape;
+mod lambda_results;
 mod list_choices;
 mod list_reduce;
 mod lists;
@@ -88,6 +89,7 @@ pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};
 pub(crate) use json_rows::JSON_ROW_COLUMNS;
+pub(crate) use lambda_results::LAMBDA_RESULT;
 pub(crate) use list_choices::STEPPED_SLICE;
 pub(crate) use maps::{MAP, map_type, refuse_impossible_values, refuse_long_decimals};
 pub(crate) use numbers::{DECIMAL_MEAN, PLAIN_DOUBLE, QUOTIENT};
@@ -159,7 +161,13 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
 pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         let families = [
-            vec![hex::from_hex(), row_hash(), value_text::function(), time_buckets::function()],
+            vec![
+                hex::from_hex(),
+                row_hash(),
+                value_text::function(),
+                time_buckets::function(),
+                lambda_results::function(),
+            ],
             dates::functions(),
             time_text::functions(),
             text::functions(),

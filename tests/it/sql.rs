@@ -275,11 +275,14 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_and_execute_take_one_row_of_values() {
     let (folder, engine) = engine().await;
-    let session = admin(&engine).with_variables(Arc::default());
+    let tables = engine.temporary_tables(64 << 20);
+    let session = admin(&engine).with_variables(Arc::default()).with_temporary_tables(tables);
     rows(&session, "PREPARE p AS SELECT $1 + 1").await.unwrap();
+    rows(&session, "CREATE TEMPORARY TABLE held AS SELECT 1 AS a").await.unwrap();
     let file = folder.path().join("made.csv");
     let copy = format!("COPY (SELECT ? AS a) TO '{}'", file.display());
-    for (sql, label) in [(copy.as_str(), "COPY TO"), ("EXECUTE p(?)", "EXECUTE")] {
+    let overwrite = ("INSERT OVERWRITE held SELECT ?", "INSERT OVERWRITE");
+    for (sql, label) in [(copy.as_str(), "COPY TO"), ("EXECUTE p(?)", "EXECUTE"), overwrite] {
         let values: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         let values = RecordBatch::try_from_iter([("1", values)]).unwrap();
         let refusal = session.plan_sql_with_rows(sql, values).await.err().unwrap();

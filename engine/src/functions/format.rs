@@ -71,6 +71,8 @@ struct FormatField {
     plus: bool,
     blank: bool,
     zero: bool,
+    /// Whether the base of a whole number is said before its digits.
+    shows_base: bool,
     group: Option<char>,
     width: usize,
     precision: Option<usize>,
@@ -86,6 +88,11 @@ impl FormatField {
         let wrong = || invalid(format!("`{value}` is no number, which `{}` in a format takes", self.kind));
         let number = || value.trim().parse::<f64>().map_err(|_| wrong());
         let whole = || value.trim().parse::<i128>().or_else(|_| number().map(|number| number.trunc() as i128));
+        let is_whole = is_number && matches!(self.kind, '\0' | 'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'b' | 'B');
+        if self.shows_base && !is_whole {
+            let message = "`#` in a format says the base of a whole number, as in {:#x}, {:#o} and {:#b}";
+            return Err(invalid(message.into()));
+        }
         let body = match self.kind {
             's' | '\0' if self.group.is_some() => value.to_owned(),
             's' | '\0' => match self.precision {
@@ -97,7 +104,7 @@ impl FormatField {
             'x' => self.in_base(whole()?, |digits| format!("{digits:x}")),
             'X' => self.in_base(whole()?, |digits| format!("{digits:X}")),
             'o' => self.in_base(whole()?, |digits| format!("{digits:o}")),
-            'b' => self.in_base(whole()?, |digits| format!("{digits:b}")),
+            'b' | 'B' => self.in_base(whole()?, |digits| format!("{digits:b}")),
             'c' => u32::try_from(whole()?).ok().and_then(char::from_u32).ok_or_else(wrong)?.to_string(),
             'f' | 'F' => format!("{:.*}", self.precision.unwrap_or(6), number()?),
             'e' | 'E' => exponent(number()?, self.precision.unwrap_or(6), self.kind == 'E'),
@@ -109,6 +116,10 @@ impl FormatField {
             Some(separator) if is_number => grouped(&body, separator),
             _ => body,
         };
+        if self.shows_base {
+            let (sign, base) = (usize::from(body.starts_with('-')), self.base_before(&body));
+            body.insert_str(sign, base);
+        }
         let is_number = is_number && self.kind != 'c';
         if (self.plus || self.blank) && is_number && !body.starts_with('-') {
             body.insert(0, if self.plus { '+' } else { ' ' });
@@ -124,6 +135,20 @@ impl FormatField {
         }
     }
 
+    /// Returns what says the base before the digits of a number. A zero has none as an octal, and in C.
+    fn base_before(&self, digits: &str) -> &'static str {
+        match (self.kind, digits == "0") {
+            ('o', true) => "",
+            (_, true) if self.shows_bits => "",
+            ('o', false) => "0",
+            ('x', _) => "0x",
+            ('X', _) => "0X",
+            ('b', _) => "0b",
+            ('B', _) => "0B",
+            _ => "",
+        }
+    }
+
     fn padded(&self, body: String, is_number: bool) -> String {
         let missing = self.width.saturating_sub(body.chars().count());
         if missing == 0 {
@@ -131,11 +156,10 @@ impl FormatField {
         }
         let left = self.left || (self.by_kind && (!is_number || self.kind == 's'));
         if self.zero && is_number && !left && !self.center {
-            let (sign, digits) = match body.strip_prefix(['-', '+', ' ']) {
-                Some(digits) => (&body[..1], digits),
-                None => ("", body.as_str()),
-            };
-            return format!("{sign}{}{digits}", "0".repeat(missing));
+            let unsigned = body.strip_prefix(['-', '+', ' ']).unwrap_or(&body);
+            let digits = ["0x", "0X", "0b", "0B"].into_iter().find_map(|base| unsigned.strip_prefix(base));
+            let (before, digits) = body.split_at(body.len() - digits.unwrap_or(unsigned).len());
+            return format!("{before}{}{digits}", "0".repeat(missing));
         }
         let fill = |count: usize| self.fill.unwrap_or(' ').to_string().repeat(count);
         if self.center {
@@ -251,7 +275,7 @@ fn with_braces(pattern: &str, values: &[Option<FormatValue<'_>>], room: usize) -
     Ok(Some(text))
 }
 
-/// Reads what follows the colon: `[[fill]align][sign][0][width][,][.precision][kind]`.
+/// Reads what follows the colon: `[[fill]align][sign][#][0][width][,][.precision][kind]`.
 fn brace_field(spec: &str) -> Result<FormatField> {
     let mut field = FormatField { by_kind: true, ..FormatField::default() };
     let letters: Vec<char> = spec.chars().collect();
@@ -265,8 +289,12 @@ fn brace_field(spec: &str) -> Result<FormatField> {
         (field.left, field.center, field.by_kind) = (letter == '<', letter == '^', false);
         rest = &rest[1..];
     }
-    if let Some(after) = rest.strip_prefix('+') {
-        field.plus = true;
+    if let Some(sign) = rest.chars().next().filter(|letter| matches!(letter, '+' | '-' | ' ')) {
+        (field.plus, field.blank) = (sign == '+', sign == ' ');
+        rest = &rest[1..];
+    }
+    if let Some(after) = rest.strip_prefix('#') {
+        field.shows_base = true;
         rest = after;
     }
     if let Some(after) = rest.strip_prefix('0') {
@@ -324,12 +352,13 @@ fn with_percents(pattern: &str, values: &[Option<FormatValue<'_>>], style: Style
             at = position.checked_sub(1);
             rest = after;
         }
-        while let Some(flag) = rest.chars().next().filter(|flag| matches!(flag, '-' | '+' | '0' | ' ' | ',')) {
+        while let Some(flag) = rest.chars().next().filter(|flag| matches!(flag, '-' | '+' | '0' | ' ' | ',' | '#')) {
             match flag {
                 '-' => field.left = true,
                 '+' => field.plus = true,
                 '0' => field.zero = true,
                 ',' => field.group = Some(','),
+                '#' => field.shows_base = true,
                 _ => field.blank = true,
             }
             rest = &rest[1..];

@@ -3,6 +3,7 @@
 
 mod indexed_lambda;
 mod json_values;
+mod lambda_parameters;
 mod more_forms;
 mod table;
 mod time_patterns;
@@ -71,6 +72,7 @@ pub(super) fn expand(expr: &mut Expr) -> Result<()> {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return Ok(()) };
     let name = name.value.to_lowercase();
     json_values::mark(&name, &mut function.args);
+    lambda_parameters::name_all(&name, &mut function.args);
     let arguments = match &function.args {
         FunctionArguments::List(list) => positional(list),
         // It is called without brackets.

@@ -263,8 +263,9 @@ impl WriteStatement {
             WriteStatement::CreateView { .. } => "CREATE VIEW",
             WriteStatement::DropTables { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
             WriteStatement::DropTables { .. } => "DROP TABLE",
-            WriteStatement::Insert { overwrite: false, .. } => "INSERT",
-            WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
+            WriteStatement::Insert { overwrite: false, .. }
+            | WriteStatement::InsertTemporary { overwrite: false, .. } => "INSERT",
+            WriteStatement::Insert { .. } | WriteStatement::InsertTemporary { .. } => "INSERT OVERWRITE",
             WriteStatement::ChangeRows { statement, .. } | WriteStatement::ChangeTemporary { statement, .. } => {
                 statement.label()
             }
@@ -273,7 +274,6 @@ impl WriteStatement {
             WriteStatement::Analyze { .. } => "ANALYZE",
             WriteStatement::Optimize { .. } => "OPTIMIZE",
             WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
-            WriteStatement::InsertTemporary { .. } => "INSERT",
             WriteStatement::DropTemporary { .. } => "DROP TABLE",
             WriteStatement::Session(change) => change.label(),
             WriteStatement::CopyTo { .. } => "COPY TO",
