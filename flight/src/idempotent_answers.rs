@@ -4,7 +4,7 @@
 //! much. Where there are too many, the caller whose answers take most loses its oldest one.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use querent_catalog::policy::ReadReach;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 /// On an answer that was made for an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -29,6 +30,8 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Within how much of its beginning an answer says its own id.
 const MAX_BYTES_TO_ID: usize = 4 << 10;
+/// The digits of a run's id, of which the ids of its answer's parts are made.
+const RUN_ID_DIGITS: usize = 32;
 /// What an answer takes beside its bytes.
 const ANSWER_BYTES: usize = 1 << 10;
 
@@ -196,6 +199,15 @@ impl IdempotentAnswers {
         self.answers.lock().retain(|_, answer| answer.subject != subject || !answer.begins_with(&own_id));
     }
 
+    /// Forgets the answers of runs that are deleted, in whichever protocol they were given.
+    pub(crate) fn forget_runs(&self, run_ids: &[Uuid]) {
+        if run_ids.is_empty() {
+            return;
+        }
+        let run_ids: HashSet<String> = run_ids.iter().map(|run_id| run_id.simple().to_string()).collect();
+        self.answers.lock().retain(|_, answer| !answer.begins_with_run(&run_ids));
+    }
+
     fn forget(&self, name: &[u8; 32]) {
         self.answers.lock().remove(name);
     }
@@ -218,8 +230,22 @@ impl KeptAnswer {
     }
 
     fn has_within(&self, words: &str, bytes: usize) -> bool {
-        let body: Vec<u8> = self.chunks.lock().iter().flatten().copied().take(bytes).collect();
-        body.windows(words.len()).any(|part| part == words.as_bytes())
+        self.beginning(bytes).windows(words.len()).any(|part| part == words.as_bytes())
+    }
+
+    /// Whether the beginning of its body names one of these runs, by an id with or without hyphens.
+    fn begins_with_run(&self, run_ids: &HashSet<String>) -> bool {
+        let body = self.beginning(MAX_BYTES_TO_ID);
+        let ids = body.split(|byte| !(byte.is_ascii_hexdigit() || *byte == b'-'));
+        ids.filter(|id| id.len() >= RUN_ID_DIGITS).any(|id| {
+            let digits: String = id.iter().filter(|byte| **byte != b'-').map(|byte| char::from(*byte)).collect();
+            (RUN_ID_DIGITS..=digits.len())
+                .any(|end| digits.get(end - RUN_ID_DIGITS..end).is_some_and(|id| run_ids.contains(id)))
+        })
+    }
+
+    fn beginning(&self, bytes: usize) -> Vec<u8> {
+        self.chunks.lock().iter().flatten().copied().take(bytes).collect()
     }
 
     fn taken_bytes(&self) -> usize {
@@ -270,6 +296,30 @@ impl KeptAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_of_deleted_runs_are_forgotten_whatever_names_them() {
+        let answers = IdempotentAnswers::default();
+        let run_id = Uuid::from_u128(0x0191_7a2b_3c4d_7e5f_8a9b_0c1d_2e3f_4a5b);
+        let bodies = [
+            format!("{{\"run_id\":\"{run_id}\"}}"),
+            format!("{{\"id\":\"chatcmpl-{}\"}}", run_id.simple()),
+            format!("{{\"id\":\"{}0003\",\"invocationId\":\"e-{}\"}}", run_id.simple(), Uuid::nil()),
+            format!("{{\"id\":\"{}\"}}", Uuid::nil()),
+            "{\"text\":\"Hello.\"}".to_owned(),
+        ];
+        for (number, body) in (0_u8..).zip(bodies) {
+            let (answer, _) = answers.find_or_make([number; 32], [0; 32], "ann", ReadReach::default());
+            // An id may be cut by the chunks.
+            for part in body.into_bytes().chunks(20) {
+                answer.chunks.lock().push(Bytes::copy_from_slice(part));
+            }
+        }
+        answers.forget_runs(&[run_id]);
+        let mut left: Vec<u8> = answers.answers.lock().keys().map(|name| name[0]).collect();
+        left.sort_unstable();
+        assert_eq!(left, [3, 4]);
+    }
 
     #[test]
     fn whoever_keeps_most_gives_way() {

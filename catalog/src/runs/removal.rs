@@ -6,9 +6,10 @@ use uuid::Uuid;
 use super::CatalogRuns;
 use crate::connection::{DatabaseResult, StoreConnection, params};
 use crate::error::Result;
+use crate::model::ConversationKey;
 use crate::principal::Principal;
 use crate::store::ownership::{delete_run_parts, owner_filter};
-use crate::store::rows::as_limit;
+use crate::store::rows::{as_limit, read_uuid};
 
 impl CatalogRuns<'_> {
     /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
@@ -22,6 +23,22 @@ impl CatalogRuns<'_> {
         let who = who.clone();
         self.store.write_rows(move |connection| stop_retaining(connection, &who, run_id)).await
     }
+
+    /// The ids of all runs of a conversation, which are deleted with it.
+    pub async fn ids_of_conversation(self, who: &Principal, key: &ConversationKey) -> Result<Vec<Uuid>> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.read(move |connection| ids_of_conversation(connection, &who, &key)).await
+    }
+}
+
+fn ids_of_conversation(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<Vec<Uuid>> {
+    let run_ids: Vec<Option<Uuid>> = connection
+        .prepare_cached(
+            "SELECT run_id FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)",
+        )?
+        .query_map(params![key.space, key.id, owner_filter(who)], |row| read_uuid(row, 0))?
+        .collect::<DatabaseResult<_>>()?;
+    Ok(run_ids.into_iter().flatten().collect())
 }
 
 fn stop_retaining(connection: &StoreConnection, who: &Principal, run_id: Uuid) -> Result<bool> {

@@ -24,7 +24,7 @@ use crate::http::request::{ApiCall, Params, QueryBytes, parse_off_runtime};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
-use scope::{AdkScope, merge_state, new_session_id};
+use scope::{AdkScope, check_state, merge_state, new_session_id};
 
 /// The field that says what is asked.
 const MESSAGE: &str = "newMessage";
@@ -68,7 +68,7 @@ pub(super) async fn run_sse(
     let request = parse_off_runtime(body, parse_request).await??;
     let view = if request.streaming { AdkView::Streaming } else { AdkView::Whole };
     let events = start(&state, &principal, request).await?;
-    Ok(event_stream(wait_for_start(events).await?, AdkRenderer::new(view)))
+    Ok(event_stream(events, AdkRenderer::new(view)))
 }
 
 /// Answers with all events as one list once the run has ended. Errors: a run that failed.
@@ -77,7 +77,7 @@ pub(super) async fn run(
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_off_runtime(body, parse_request).await??;
-    let mut events = wait_for_start(start(&state, &principal, request).await?).await?;
+    let mut events = start(&state, &principal, request).await?;
     let mut renderer = AdkRenderer::new(AdkView::Whole);
     let mut frames = Vec::new();
     while let Some(event) = events.next().await {
@@ -90,6 +90,8 @@ pub(super) async fn run(
     Ok(json_response(StatusCode::OK, &json!(list)))
 }
 
+/// Starts the run of a request. What it adds to its session's state is kept once the run has begun: a request that is
+/// refused changes nothing.
 async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> Result<RunEvents, OpenAiError> {
     let AdkRequest { app_name, user_id, session_id, items, state_delta, invocation_id, .. } = request;
     let scope = AdkScope { app: app_name, user: user_id };
@@ -116,12 +118,14 @@ async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> 
     let continued = state.agent.continue_with(principal, run, items, Some(session.key.clone()), None).await;
     match continued.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))? {
         Continued::Start(run) => {
-            merge_state(state, principal, &session, state_delta).await?;
+            check_state(state, principal, &session, &state_delta).await?;
             let started = state.agent.start(principal, *run).await;
             let run = started.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))?;
             tracing::info!(run_id = %run.run_id, "run started");
-            Ok(run.events)
+            let events = wait_for_start(run.events).await?;
+            merge_state(state, principal, &session, state_delta).await?;
+            Ok(events)
         }
-        Continued::Replay(run_id) => Ok(state.agent.events(principal, run_id, 0).await?),
+        Continued::Replay(run_id) => wait_for_start(state.agent.events(principal, run_id, 0).await?).await,
     }
 }

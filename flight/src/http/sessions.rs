@@ -8,13 +8,14 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::AskRenderer;
 use querent_agent::protocols::responses::{message_text, shown_question};
 use querent_agent::{EventKind, events_of};
-use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest};
+use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
 use crate::http::item_changes::ItemChanges;
 use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 200;
 /// The most turns of a session that are shown.
@@ -90,10 +91,25 @@ pub(super) async fn remove(
     ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    if !state.agent.delete_conversation(&principal, &ConversationKey::shared(&id)).await? {
+    if !delete_conversation(&state, &principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new(ErrorCode::ConversationNotFound, format!("there is no session `{id}`")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))
+}
+
+/// Deletes a conversation with its runs, and with their answers that are kept for those who send a request again. Returns
+/// whether there was one.
+pub(in crate::http) async fn delete_conversation(
+    state: &AppState,
+    principal: &Principal,
+    key: &ConversationKey,
+) -> querent_agent::Result<bool> {
+    let runs = state.agent.catalog().runs().ids_of_conversation(principal, key).await?;
+    let is_deleted = state.agent.delete_conversation(principal, key).await?;
+    if is_deleted {
+        state.idempotent_answers.forget_runs(&runs);
+    }
+    Ok(is_deleted)
 }
 
 fn session_json(session: &ConversationRecord) -> Value {

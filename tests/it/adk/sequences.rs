@@ -48,6 +48,23 @@ async fn a_denied_call() {
     insta::assert_snapshot!("denied_in_the_session", pretty(&events_of_session(&server).await));
 }
 
+#[tokio::test]
+async fn a_refused_run_leaves_its_session_as_it_was() {
+    let server = started(false).await;
+    server.post(SESSION, &json!({ "a": 1 }), None).await;
+    let mut body = asked("plain", false);
+    body["stateDelta"] = json!({ "a": 2, "user:b": 3 });
+    // The second is what the server's own tool is called beside the first.
+    let tool = |name: &str| json!({ "type": "function", "name": name, "parameters": {} });
+    body["tools"] = json!([tool("run_sql"), tool("querent_run_sql")]);
+    let refused = server.post("/run_sse", &body, None).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert_eq!(server.get(SESSION, None).await.json()["state"], json!({ "a": 1 }));
+    body["tools"] = json!([]);
+    assert_eq!(server.post("/run_sse", &body, None).await.status, 200);
+    assert_eq!(server.get(SESSION, None).await.json()["state"], json!({ "a": 2, "user:b": 3 }));
+}
+
 /// Two calls at once, each with its result.
 #[tokio::test]
 async fn clients_tools_and_their_results() {

@@ -129,6 +129,44 @@ async fn the_answer_of_what_was_deleted_is_forgotten() {
     }
 }
 
+/// Whatever the protocol; what was asked elsewhere is kept.
+#[tokio::test]
+async fn the_answers_of_a_session_that_was_deleted_are_forgotten() {
+    let server = serve().await;
+    let message = json!([{ "role": "user", "content": "hello" }]);
+    let said = json!({ "role": "user", "parts": [{ "text": "hello" }] });
+    let ksadk = json!({ "AgentId": "querent", "UserId": "u", "SessionId": "s" });
+    let mut run_agent = ksadk.clone();
+    run_agent["Messages"] = message.clone();
+    let sessions = "/v1/agent/sessions/s".to_owned();
+    let requests = [
+        (sessions.clone(), "/v1/agent/ask", json!({ "question": "hello", "session_id": "s" })),
+        (sessions.clone(), "/v1/responses", json!({ "input": "hello", "conversation": "s", "stream": true })),
+        (sessions, "/v1/chat/completions", json!({ "messages": message, "session_id": "s" })),
+        (
+            "/apps/querent/users/u/sessions/s".to_owned(),
+            "/run_sse",
+            json!({ "appName": "querent", "userId": "u", "sessionId": "s", "newMessage": said }),
+        ),
+        (String::new(), "/agentengine/api/v1/RunAgent", run_agent),
+    ];
+    for (index, (session, path, body)) in requests.iter().enumerate() {
+        let key = format!("key-{index}");
+        let first = send(&server, path, &key, body).await;
+        assert_eq!((first.0, first.1), (200, false), "{path}: {}", first.2);
+        let other = send(&server, "/v1/responses", "other", &json!({ "input": "hello" })).await;
+        assert_eq!((other.0, other.1), (200, index > 0), "{path}: {}", other.2);
+        let request = match session.is_empty() {
+            true => server.http.post(server.url("/agentengine/api/v1/DeleteSession")).json(&ksadk),
+            false => server.http.delete(server.url(session)),
+        };
+        let deleted = request.send().await.unwrap();
+        assert_eq!(deleted.status(), 200, "{path}: {}", deleted.text().await.unwrap());
+        let again = send(&server, path, &key, body).await;
+        assert_eq!((again.0, again.1), (200, false), "{path}: {}", again.2);
+    }
+}
+
 /// Of two keys one would have no effect.
 #[tokio::test]
 async fn two_keys_are_refused() {

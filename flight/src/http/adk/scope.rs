@@ -6,7 +6,7 @@ use querent_catalog::{CatalogError, ConversationAccess, ConversationKey, Convers
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::shared_state::{is_shared, keep_shared};
+use super::shared_state::{check_shared, is_shared, keep_shared};
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::room::take_room;
@@ -83,6 +83,18 @@ fn unknown(id: &str) -> OpenAiError {
     CatalogError::ConversationNotFound { id: id.to_owned() }.into()
 }
 
+/// Checks that a session's state has room for `delta`, and what it shares with others. Errors: `state_too_large`.
+pub(super) async fn check_state(
+    state: &AppState,
+    principal: &Principal,
+    session: &ConversationRecord,
+    delta: &Map<String, Value>,
+) -> Result<(), OpenAiError> {
+    check_shared(state, principal, session, delta).await?;
+    let own = delta.iter().filter(|(key, _)| !is_shared(key)).map(|(key, value)| (key.clone(), value.clone()));
+    merged(&session.state_json, own.collect()).map(drop)
+}
+
 /// Merges `delta` into a session's state, and into what it shares with others. Returns the session.
 pub(super) async fn merge_state(
     state: &AppState,
@@ -113,7 +125,7 @@ pub(super) async fn put_into_state(
 }
 
 /// Returns a state with the changes of `delta`. Errors: `state_too_large`.
-fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
+pub(super) fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
     let mut merged: Map<String, Value> = serde_json::from_str(state_json).unwrap_or_default();
     merged.extend(kept(delta));
     let text = Value::Object(merged).to_string();

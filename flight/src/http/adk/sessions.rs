@@ -24,6 +24,7 @@ use crate::http::openai::fields::any_fields;
 use crate::http::openai::room::take_room;
 use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
+use crate::http::sessions::delete_conversation;
 use crate::state::AppState;
 
 /// The most runs of a session whose events are shown.
@@ -132,7 +133,7 @@ pub(in crate::http) async fn remove(
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let record = AdkScope { app, user }.session(&state, &principal, &id).await?;
-    state.agent.delete_conversation(&principal, &record.key).await?;
+    delete_conversation(&state, &principal, &record.key).await?;
     Ok(json_response(StatusCode::OK, &Value::Null))
 }
 

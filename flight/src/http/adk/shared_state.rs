@@ -8,7 +8,7 @@ use querent_catalog::{
 };
 use serde_json::{Map, Value, json};
 
-use super::scope::put_into_state;
+use super::scope::{merged, put_into_state};
 use crate::http::openai::error::OpenAiError;
 use crate::state::AppState;
 
@@ -101,6 +101,24 @@ pub(super) async fn shared_state(
 /// Whether sessions share a key of their state.
 pub(super) fn is_shared(key: &str) -> bool {
     SharedKeys::ALL.iter().any(|shared| key.starts_with(shared.prefix()))
+}
+
+/// Checks that what sessions share has room for its keys of `delta`. Errors: `state_too_large`.
+pub(super) async fn check_shared(
+    state: &AppState,
+    principal: &Principal,
+    session: &ConversationRecord,
+    delta: &Map<String, Value>,
+) -> Result<(), OpenAiError> {
+    for shared in SharedKeys::ALL {
+        let of_these = delta.iter().filter(|(key, _)| key.starts_with(shared.prefix()));
+        let part: Map<String, Value> = of_these.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if !part.is_empty() {
+            let known = shared.find(state, principal, session).await?;
+            merged(known.as_ref().map_or("{}", |known| known.state_json.as_str()), part)?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps the keys of `delta` that sessions share. Returns the others.

@@ -16,6 +16,7 @@ use crate::http::openai::error::OpenAiError;
 use crate::http::openai::room::take_room;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{ApiCall, RequestId};
+use crate::http::sessions::delete_conversation;
 use crate::state::AppState;
 
 /// The most runs of a session whose events are read.
@@ -131,7 +132,7 @@ pub(in crate::http) async fn remove(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action).await?;
-    let deleted = state.agent.delete_conversation(&principal, &record.key).await?;
+    let deleted = delete_conversation(&state, &principal, &record.key).await?;
     Ok(envelope(&request_id, "DeleteSession", &json!({ "Deleted": deleted })))
 }
 
