@@ -7,7 +7,7 @@
 //! like; `column_names`, what columns without an alias are called; `column_scopes` and `column_folding`, which plan without regard to case; `resolved_names`, the tables that a
 //! statement names; `parameters`, their types and values; `embedded_texts`, the vectors of `embed`; `sql_types`,
 //! `computed_groups`, `date_arithmetic`, `date_coercions`, `integer_overflow`, `value_casts`, `time_comparisons`, `exact_times`, `range_frames`, `nested_order`, `unique_keys`, `foreign_keys`, `sort_orders`, `series`, `show` and `show_functions`; `session_settings`,
-//! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`,
+//! `outer_aggregates`, aggregates that belong to the query around theirs; `set_comparisons`, comparisons with ANY and ALL of a query; `session_variables` and `session_statement`, what statements set for those that follow; `session_functions`, what they ask of their session; `field_access`, `outer_rows`, `lateral_joins`, `lifted_subqueries`, `subquery_places`, `in_subqueries`, `unordered_subqueries`,
 //! `filter_conditions`, `list_casts`, `text_casts`, `operator_forms`, `row_values` and `expression_forms`, which plan and write out expressions; `vector_search`, which has indexes find the
 //! nearest rows, and `vector_index_statement`, which makes these; `statement`, which plans
 //! every kind of statement, those that write as [`write_statement`]s, with `row_statements` (DELETE and UPDATE), `merge`,
@@ -132,6 +132,7 @@ mod unary_minus;
 mod unique_keys;
 mod unnamed_subqueries;
 mod unnest_joins;
+mod unordered_subqueries;
 mod untyped_texts;
 mod uuid_comparisons;
 mod value_casts;

@@ -51,6 +51,7 @@ use super::subquery_places::{with_plain_tables, with_subqueries_below, with_valu
 use super::subquery_values::{may_be_subquery, with_subqueries_in_rows, with_subquery_values};
 use super::text_casts::{may_be_text_cast, with_text_form};
 use super::text_replacements::{may_replace_texts, with_text_arguments};
+use super::unordered_subqueries::without_order;
 use super::uuid_comparisons::with_compared_uuids;
 use super::value_casts::{ARROW_CASTS, may_convert, with_bytes, with_conversion, with_normal_form};
 use super::volatile_filters::with_chosen_rows;
@@ -92,7 +93,7 @@ pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
                     let settled = settled.transform_data(|expr| with_checked_integers(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_domain_checks(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_checked_filter(expr, &schema))?;
-                    let settled = settled.transform_data(with_plain_tables)?;
+                    let settled = settled.transform_data(without_order)?.transform_data(with_plain_tables)?;
                     let settled = settled.transform_data(|expr| with_subquery_values(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_nested_order(expr, &schema))?;
                     let settled = settled.transform_data(|expr| with_plain_operands(expr, &schema))?;
