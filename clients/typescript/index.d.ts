@@ -220,34 +220,34 @@ export declare class QuerentClient {
   getAgentRunsRunIdEvents(input: GetAgentRunsRunIdEventsInput, options?: CallOptions): AsyncGenerator<ServerEvent, void, undefined>;
 
   /** What was said of a run's answer. `GET /v1/agent/runs/{run_id}/feedback` */
-  getAgentRunsRunIdFeedback(input: GetAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<any>;
+  getAgentRunsRunIdFeedback(input: GetAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<GetAgentRunsRunIdFeedbackAnswer>;
 
   /** Says that a run's answer is right, wrong, or what it should be; what is right is proposed as a verified query. `POST /v1/agent/runs/{run_id}/feedback` */
-  postAgentRunsRunIdFeedback(input: PostAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<any>;
+  postAgentRunsRunIdFeedback(input: PostAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<PostAgentRunsRunIdFeedbackAnswer>;
 
   /** Takes back what you said of a run's answer. `DELETE /v1/agent/runs/{run_id}/feedback` */
-  deleteAgentRunsRunIdFeedback(input: DeleteAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<any>;
+  deleteAgentRunsRunIdFeedback(input: DeleteAgentRunsRunIdFeedbackInput, options?: CallOptions): Promise<DeleteAgentRunsRunIdFeedbackAnswer>;
 
   /** Your conversations, newest activity first. `GET /v1/agent/sessions` */
-  getAgentSessions(input?: GetAgentSessionsInput, options?: CallOptions): Promise<any>;
+  getAgentSessions(input?: GetAgentSessionsInput, options?: CallOptions): Promise<GetAgentSessionsAnswer>;
 
   /** One conversation. `GET /v1/agent/sessions/{id}` */
-  getAgentSessionsId(input: GetAgentSessionsIdInput, options?: CallOptions): Promise<any>;
+  getAgentSessionsId(input: GetAgentSessionsIdInput, options?: CallOptions): Promise<GetAgentSessionsIdAnswer>;
 
   /** Deletes a conversation with its runs. `DELETE /v1/agent/sessions/{id}` */
-  deleteAgentSessionsId(input: DeleteAgentSessionsIdInput, options?: CallOptions): Promise<any>;
+  deleteAgentSessionsId(input: DeleteAgentSessionsIdInput, options?: CallOptions): Promise<DeleteAgentSessionsIdAnswer>;
 
   /** What was asked and answered, oldest first. `GET /v1/agent/sessions/{id}/turns` */
-  getAgentSessionsIdTurns(input: GetAgentSessionsIdTurnsInput, options?: CallOptions): Promise<any>;
+  getAgentSessionsIdTurns(input: GetAgentSessionsIdTurnsInput, options?: CallOptions): Promise<GetAgentSessionsIdTurnsAnswer>;
 
   /** Records of the audit log, oldest first. `GET /v1/audit` */
-  getAudit(input?: GetAuditInput, options?: CallOptions): Promise<any>;
+  getAudit(input?: GetAuditInput, options?: CallOptions): Promise<GetAuditAnswer>;
 
   /** Whether each record of the audit log stands on the one before it. `GET /v1/audit/verify` */
-  getAuditVerify(input?: Record<string, never>, options?: CallOptions): Promise<any>;
+  getAuditVerify(input?: Record<string, never>, options?: CallOptions): Promise<GetAuditVerifyAnswer>;
 
   /** Copies the data folder to another one of the server's machine. `POST /v1/backup` */
-  postBackup(input: PostBackupInput, options?: CallOptions): Promise<any>;
+  postBackup(input: PostBackupInput, options?: CallOptions): Promise<PostBackupAnswer>;
 
   /** Whom the server takes you for: your role, and the databases that you see. `GET /v1/caller` */
   getCaller(input?: Record<string, never>, options?: CallOptions): Promise<GetCallerAnswer>;
@@ -265,13 +265,13 @@ export declare class QuerentClient {
   deleteCatalogMetricsId(input: DeleteCatalogMetricsIdInput, options?: CallOptions): Promise<DeleteCatalogMetricsIdAnswer>;
 
   /** Verified queries that feedback proposes. `GET /v1/catalog/query-proposals` */
-  getCatalogQueryProposals(input?: GetCatalogQueryProposalsInput, options?: CallOptions): Promise<any>;
+  getCatalogQueryProposals(input?: GetCatalogQueryProposalsInput, options?: CallOptions): Promise<GetCatalogQueryProposalsAnswer>;
 
   /** Makes a proposal a verified query, after it ran for the caller. `POST /v1/catalog/query-proposals/{id}/accept` */
-  postCatalogQueryProposalsIdAccept(input: PostCatalogQueryProposalsIdAcceptInput, options?: CallOptions): Promise<any>;
+  postCatalogQueryProposalsIdAccept(input: PostCatalogQueryProposalsIdAcceptInput, options?: CallOptions): Promise<PostCatalogQueryProposalsIdAcceptAnswer>;
 
   /** Sets a proposal aside. `POST /v1/catalog/query-proposals/{id}/reject` */
-  postCatalogQueryProposalsIdReject(input: PostCatalogQueryProposalsIdRejectInput, options?: CallOptions): Promise<any>;
+  postCatalogQueryProposalsIdReject(input: PostCatalogQueryProposalsIdRejectInput, options?: CallOptions): Promise<PostCatalogQueryProposalsIdRejectAnswer>;
 
   /** Declared relationships, of one table where both parameters name it. `GET /v1/catalog/relationships` */
   getCatalogRelationships(input?: GetCatalogRelationshipsInput, options?: CallOptions): Promise<GetCatalogRelationshipsAnswer>;
@@ -325,7 +325,7 @@ export declare class QuerentClient {
   getChatCompletionsIdMessages(input: GetChatCompletionsIdMessagesInput, options?: CallOptions): Promise<any>;
 
   /** Whether the data folder is whole. `POST /v1/check` */
-  postCheck(input?: PostCheckInput, options?: CallOptions): Promise<any>;
+  postCheck(input?: PostCheckInput, options?: CallOptions): Promise<PostCheckAnswer>;
 
   /** What may stand at a place of a statement. `POST /v1/complete` */
   postComplete(input: PostCompleteInput, options?: CallOptions): Promise<PostCompleteAnswer>;
@@ -394,16 +394,16 @@ export declare class QuerentClient {
   getModelsId(input: GetModelsIdInput, options?: CallOptions): Promise<any>;
 
   /** Grants, row policies and masks, and the last versions. `GET /v1/policy` */
-  getPolicy(input?: Record<string, never>, options?: CallOptions): Promise<any>;
+  getPolicy(input?: Record<string, never>, options?: CallOptions): Promise<GetPolicyAnswer>;
 
   /** Puts the policy that statements make in place of the one that holds. `POST /v1/policy` */
-  postPolicy(input: PostPolicyInput, options?: CallOptions): Promise<any>;
+  postPolicy(input: PostPolicyInput, options?: CallOptions): Promise<PostPolicyAnswer>;
 
   /** What a caller may do with a table, and why. `POST /v1/policy/explain` */
-  postPolicyExplain(input: PostPolicyExplainInput, options?: CallOptions): Promise<any>;
+  postPolicyExplain(input: PostPolicyExplainInput, options?: CallOptions): Promise<PostPolicyExplainAnswer>;
 
   /** Runs statements as callers and compares their answers. `POST /v1/policy/test` */
-  postPolicyTest(input: PostPolicyTestInput, options?: CallOptions): Promise<any>;
+  postPolicyTest(input: PostPolicyTestInput, options?: CallOptions): Promise<PostPolicyTestAnswer>;
 
   /** Queries that run now: yours, or all for administrators. `GET /v1/queries` */
   getQueries(input?: Record<string, never>, options?: CallOptions): Promise<GetQueriesAnswer>;
@@ -457,7 +457,7 @@ export declare class QuerentClient {
   getSettings(input?: Record<string, never>, options?: CallOptions): Promise<GetSettingsAnswer>;
 
   /** Forgets old states of tables, and removes the files that only they have. `POST /v1/snapshots/expire` */
-  postSnapshotsExpire(input: PostSnapshotsExpireInput, options?: CallOptions): Promise<any>;
+  postSnapshotsExpire(input: PostSnapshotsExpireInput, options?: CallOptions): Promise<PostSnapshotsExpireAnswer>;
 
   /** Tokens of the catalog, oldest first, without the tokens themselves. `GET /v1/tokens` */
   getTokens(input?: GetTokensInput, options?: CallOptions): Promise<GetTokensAnswer>;
@@ -478,6 +478,8 @@ export declare class QuerentClient {
 export interface PostA2aInput {
   /** 1.0, or 0.3 where it is absent */
   "A2A-Version"?: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** 2.0 */
     jsonrpc: string;
@@ -491,6 +493,8 @@ export interface PostA2aInput {
 }
 
 export interface PostAgUiInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the client's name of the conversation */
     threadId: string;
@@ -684,6 +688,8 @@ export interface PostAgentengineApiListSessionsInput {
 }
 
 export interface PostAgentengineApiRunAgentInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** `querent`, or what its client calls it */
     AgentId: string;
@@ -762,6 +768,8 @@ export interface PostAgentengineApiUpsertResponseFeedbackInput {
 export interface PostApiChatInput {
   /** goes on with a stream that broke off after this event */
   "Last-Event-ID"?: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the question; may be missing where a paused conversation goes on */
     ask?: string;
@@ -849,6 +857,8 @@ export interface PostApiPublicAccountAgentsAgentChatStreamChatStateInput {
   account: string;
   /** as a listing or an earlier answer names it */
   agent: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the message; without one the thread's state is read */
     input?: string;
@@ -998,6 +1008,8 @@ export interface PostMcpInput {
   "Mcp-Session-Id"?: string;
   /** where bare names resolve; `*` is no database in particular */
   "X-Database"?: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** JSON-RPC's version */
     jsonrpc: "2.0";
@@ -1016,6 +1028,8 @@ export interface DeleteMcpInput {
 }
 
 export interface PostRunInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** `querent`, or what its client calls it */
     appName: string;
@@ -1041,6 +1055,8 @@ export interface PostRunInput {
 }
 
 export interface PostRunSseInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** `querent`, or what its client calls it */
     appName: string;
@@ -1068,6 +1084,8 @@ export interface PostRunSseInput {
 export interface PostAgentAskInput {
   /** goes on with a stream that broke off after this event */
   "Last-Event-ID"?: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the question */
     question: string;
@@ -1230,6 +1248,58 @@ export interface GetAgentRunsRunIdFeedbackInput {
   run_id: string;
 }
 
+export interface GetAgentRunsRunIdFeedbackAnswer {
+  /** oldest first */
+  feedback: {
+    /** the run */
+    run_id: string;
+    /** who says it */
+    subject: string;
+    /** what is said */
+    verdict: "right" | "wrong" | "corrected";
+    /** in words */
+    comment: string | null;
+    /** the SQL that answers the question */
+    corrected_sql: string | null;
+    /** the answer as it should be */
+    corrected_text: string | null;
+    /** when it was said first */
+    created_at: string;
+    /** when it was said last */
+    updated_at: string;
+    /** the verified query that it proposes */
+    proposal: {
+      /** by which it is decided */
+      id: number;
+      /** the run */
+      run_id: string;
+      /** who proposes it */
+      subject: string;
+      /** whether it was decided */
+      state: "waiting" | "accepted" | "rejected";
+      /** where bare names of `sql` resolve */
+      database: string;
+      /** the question */
+      question: string;
+      /** what answers it */
+      sql: string;
+      /** the tables that it reads */
+      tables: {
+        /** its database */
+        database: string;
+        /** its name */
+        table: string;
+      }[];
+      /** when it was proposed */
+      created_at: string;
+      /** when it was decided */
+      decided_at: string | null;
+      /** who decided */
+      decided_by: string | null;
+    } | null;
+  }[];
+}
+
 export interface PostAgentRunsRunIdFeedbackInput {
   /** as a listing or an earlier answer names it */
   run_id: string;
@@ -1249,9 +1319,65 @@ export interface PostAgentRunsRunIdFeedbackInput {
   };
 }
 
+export interface PostAgentRunsRunIdFeedbackAnswer {
+  /** the run */
+  run_id: string;
+  /** who says it */
+  subject: string;
+  /** what is said */
+  verdict: "right" | "wrong" | "corrected";
+  /** in words */
+  comment: string | null;
+  /** the SQL that answers the question */
+  corrected_sql: string | null;
+  /** the answer as it should be */
+  corrected_text: string | null;
+  /** when it was said first */
+  created_at: string;
+  /** when it was said last */
+  updated_at: string;
+  /** the verified query that it proposes */
+  proposal: {
+    /** by which it is decided */
+    id: number;
+    /** the run */
+    run_id: string;
+    /** who proposes it */
+    subject: string;
+    /** whether it was decided */
+    state: "waiting" | "accepted" | "rejected";
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** when it was proposed */
+    created_at: string;
+    /** when it was decided */
+    decided_at: string | null;
+    /** who decided */
+    decided_by: string | null;
+  } | null;
+  /** why nothing is proposed, where nothing is */
+  not_proposed?: string;
+}
+
 export interface DeleteAgentRunsRunIdFeedbackInput {
   /** as a listing or an earlier answer names it */
   run_id: string;
+}
+
+export interface DeleteAgentRunsRunIdFeedbackAnswer {
+  /** whether you had said something */
+  dropped: boolean;
 }
 
 export interface GetAgentSessionsInput {
@@ -1261,9 +1387,40 @@ export interface GetAgentSessionsInput {
   page_token?: string;
 }
 
+export interface GetAgentSessionsAnswer {
+  /** entries of the page */
+  sessions: {
+    /** its id */
+    session_id: string;
+    /** the first words that were asked */
+    title: string;
+    /** when it began */
+    created_at: string;
+    /** when it was used last */
+    last_active: string;
+    /** its runs */
+    turn_count: number;
+  }[];
+  /** the next page's `page_token`; null on the last page */
+  next_page_token: string | null;
+}
+
 export interface GetAgentSessionsIdInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface GetAgentSessionsIdAnswer {
+  /** its id */
+  session_id: string;
+  /** the first words that were asked */
+  title: string;
+  /** when it began */
+  created_at: string;
+  /** when it was used last */
+  last_active: string;
+  /** its runs */
+  turn_count: number;
 }
 
 export interface DeleteAgentSessionsIdInput {
@@ -1271,9 +1428,32 @@ export interface DeleteAgentSessionsIdInput {
   id: string;
 }
 
+export interface DeleteAgentSessionsIdAnswer {
+  /** true */
+  deleted: boolean;
+  /** its id */
+  session_id: string;
+}
+
 export interface GetAgentSessionsIdTurnsInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface GetAgentSessionsIdTurnsAnswer {
+  /** oldest first */
+  turns: {
+    /** its place, from 0 */
+    turn_index: number;
+    /** who says it */
+    role: "user" | "assistant";
+    /** what is said */
+    content: string;
+    /** the run that it is of; null of what a client added */
+    run_id: string | null;
+    /** when it was said */
+    created_at: string;
+  }[];
 }
 
 export interface GetAuditInput {
@@ -1283,11 +1463,71 @@ export interface GetAuditInput {
   limit?: number;
 }
 
+export interface GetAuditAnswer {
+  /** oldest first */
+  records: {
+    /** its number */
+    seq: number;
+    /** when the statement began */
+    at: string;
+    /** who sent it */
+    subject: string;
+    /** the role */
+    role: string;
+    /** the door that it came through, such as `http` */
+    door: string;
+    /** the beginning of its text, without secrets */
+    statement: string;
+    /** the tables that it reads */
+    tables: string[];
+    /** the columns that it reads of them */
+    columns: string[];
+    /** the table or database that it writes */
+    written: string | null;
+    /** the row policies and masks that held */
+    policies: string[];
+    /** what came of it */
+    outcome: "done" | "refused" | "failed";
+    /** the code of its error */
+    error: string | null;
+    /** rows that were delivered */
+    rows: number;
+    /** their bytes */
+    bytes: number;
+    /** how long it took */
+    elapsed_ms: number;
+    /** over the record and the hash before it */
+    hash: string;
+  }[];
+}
+
+export interface GetAuditVerifyAnswer {
+  /** records that were read */
+  records: number;
+  /** the number and the hash of the last one */
+  head: any[] | null;
+  /** what is wrong, if anything */
+  fault: string | null;
+}
+
 export interface PostBackupInput {
   body: {
     /** an absolute path; empty or not there */
     folder: string;
   };
+}
+
+export interface PostBackupAnswer {
+  /** when its moment was */
+  made_at: string;
+  /** the version that made it */
+  querent: string;
+  /** the files of tables */
+  files: number;
+  /** their bytes */
+  bytes: number;
+  /** where the files of tables lie, where they are not in the backup */
+  data_path?: string;
 }
 
 export interface GetCallerAnswer {
@@ -1419,14 +1659,137 @@ export interface GetCatalogQueryProposalsInput {
   page_token?: string;
 }
 
+export interface GetCatalogQueryProposalsAnswer {
+  /** entries of the page */
+  query_proposals: {
+    /** by which it is decided */
+    id: number;
+    /** the run */
+    run_id: string;
+    /** who proposes it */
+    subject: string;
+    /** whether it was decided */
+    state: "waiting" | "accepted" | "rejected";
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** when it was proposed */
+    created_at: string;
+    /** when it was decided */
+    decided_at: string | null;
+    /** who decided */
+    decided_by: string | null;
+  }[];
+  /** the next page's `page_token`; absent on the last page */
+  next_page_token?: string;
+}
+
 export interface PostCatalogQueryProposalsIdAcceptInput {
   /** as a listing or an earlier answer names it */
   id: string;
 }
 
+export interface PostCatalogQueryProposalsIdAcceptAnswer {
+  /** the proposal as it is now */
+  proposal: {
+    /** by which it is decided */
+    id: number;
+    /** the run */
+    run_id: string;
+    /** who proposes it */
+    subject: string;
+    /** whether it was decided */
+    state: "waiting" | "accepted" | "rejected";
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** when it was proposed */
+    created_at: string;
+    /** when it was decided */
+    decided_at: string | null;
+    /** who decided */
+    decided_by: string | null;
+  };
+  /** what it became */
+  verified_query: {
+    /** by which it is dropped */
+    id: number;
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** who stored it */
+    subject: string;
+    /** when that was */
+    created_at: string;
+  };
+}
+
 export interface PostCatalogQueryProposalsIdRejectInput {
   /** as a listing or an earlier answer names it */
   id: string;
+}
+
+export interface PostCatalogQueryProposalsIdRejectAnswer {
+  /** the proposal as it is now */
+  proposal: {
+    /** by which it is decided */
+    id: number;
+    /** the run */
+    run_id: string;
+    /** who proposes it */
+    subject: string;
+    /** whether it was decided */
+    state: "waiting" | "accepted" | "rejected";
+    /** where bare names of `sql` resolve */
+    database: string;
+    /** the question */
+    question: string;
+    /** what answers it */
+    sql: string;
+    /** the tables that it reads */
+    tables: {
+      /** its database */
+      database: string;
+      /** its name */
+      table: string;
+    }[];
+    /** when it was proposed */
+    created_at: string;
+    /** when it was decided */
+    decided_at: string | null;
+    /** who decided */
+    decided_by: string | null;
+  };
 }
 
 export interface GetCatalogRelationshipsInput {
@@ -1819,6 +2182,8 @@ export interface GetChatCompletionsInput {
 }
 
 export interface PostChatCompletionsInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the conversation so far */
     messages: any[];
@@ -1910,6 +2275,30 @@ export interface PostCheckInput {
   contents?: boolean;
 }
 
+export interface PostCheckAnswer {
+  /** what is wrong, at most a thousand things */
+  faults: string[];
+  /** files that were looked at */
+  files: number;
+  /** their bytes */
+  bytes: number;
+  /** files that were read, where their contents were asked for */
+  files_read?: number;
+  /** objects that the schema index does not hold yet */
+  pending_objects: number;
+  /** files that no table has */
+  orphans: {
+    /** where it is */
+    path: string;
+    /** its bytes */
+    bytes: number;
+    /** for how long it has not changed */
+    age_seconds: number;
+  }[];
+  /** of those, how many were removed */
+  removed: number;
+}
+
 export interface PostCompleteInput {
   body: {
     /** the statement so far */
@@ -1942,6 +2331,8 @@ export interface PostCompleteAnswer {
 }
 
 export interface PostCompletionsInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** the question */
     prompt: string | any[];
@@ -2173,6 +2564,8 @@ export interface PostMessagesInput {
   "anthropic-version"?: string;
   /** betas, each NAME-DATE; they have no effect, since each field is honoured or refused by its name */
   "anthropic-beta"?: string;
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** a configured model's name; any other is the default */
     model: string;
@@ -2270,11 +2663,51 @@ export interface GetModelsIdInput {
   beta?: boolean;
 }
 
+export interface GetPolicyAnswer {
+  /** the version of the policy that holds */
+  version: number;
+  /** what holds */
+  policy: {
+    /** whether databases that are not named are governed too */
+    governs_all: boolean;
+    /** the databases that are governed */
+    governed: string[];
+    /** what is granted to whom */
+    grants: any[];
+    /** which rows of a table are there for whom */
+    row_policies: any[];
+    /** what is read in the place of a column's values */
+    masks: any[];
+  };
+  /** the last versions */
+  versions: {
+    /** its number */
+    version: number;
+    /** what changed it */
+    statement: string;
+    /** who changed it */
+    changed_by: string;
+    /** when */
+    changed_at: string;
+  }[];
+}
+
 export interface PostPolicyInput {
   /** only checks, and says what would change */
   dry_run?: boolean;
   body: BodyInit;
   contentType: "text/plain";
+}
+
+export interface PostPolicyAnswer {
+  /** whether it was only checked */
+  dry_run: boolean;
+  /** the version of the policy that holds */
+  version: number;
+  /** what holds beside what held before */
+  added: string[];
+  /** what holds no more */
+  removed: string[];
 }
 
 export interface PostPolicyExplainInput {
@@ -2286,11 +2719,67 @@ export interface PostPolicyExplainInput {
   };
 }
 
+export interface PostPolicyExplainAnswer {
+  /** the version of the policy that holds */
+  version: number;
+  /** the table's database */
+  database: string;
+  /** the table */
+  table: string;
+  /** whether grants decide in the database; otherwise roles alone do */
+  governed: boolean;
+  /** whether the table is there for the caller */
+  visible: boolean;
+  /** whether it may add rows, as far as grants say */
+  insert: boolean;
+  /** whether it may create, replace and drop, as far as grants say */
+  modify: boolean;
+  /** each column of the table */
+  columns: {
+    /** its name */
+    name: string;
+    /** whether it is there */
+    visible: boolean;
+    /** what is read in its place */
+    mask: {
+      /** its name */
+      name: string;
+      /** its condition or expression */
+      expression: string;
+    } | null;
+  }[];
+  /** some: those that fulfil one of the conditions */
+  rows: "all" | "none" | "some";
+  /** the row policies that hold for the caller */
+  row_policies: {
+    /** its name */
+    name: string;
+    /** its condition or expression */
+    expression: string;
+  }[];
+  /** the grants to the caller that are about the table */
+  grants: string[];
+}
+
 export interface PostPolicyTestInput {
   body: {
     /** `{as, sql, rows | row_count | error}` */
     cases: any[];
   };
+}
+
+export interface PostPolicyTestAnswer {
+  /** whether all cases passed */
+  passed: boolean;
+  /** each case, in their order */
+  cases: {
+    /** its name, or its SQL */
+    name: string;
+    /** whether it passed */
+    passed: boolean;
+    /** what came instead: `{rows}` or `{error}` */
+    found?: Record<string, any>;
+  }[];
 }
 
 export interface GetQueriesAnswer {
@@ -2342,6 +2831,8 @@ export interface PostQueryInput {
   "X-Querent-Max-Wall-Clock-Ms"?: number;
   /** less memory than the server's limit */
   "X-Querent-Max-Memory-Bytes"?: number;
+  /** Arrow: `views`, `dictionaries` or both, which columns may have then; plain types unless asked otherwise */
+  "X-Querent-Wire-Types"?: string;
   body: {
     /** the statement */
     sql: string;
@@ -2374,6 +2865,8 @@ export interface PostQueryAnswer {
 }
 
 export interface PostResponsesInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** a text, or items; it may be missing where what is continued has items that ask or decide something */
     input?: string | any[];
@@ -2431,6 +2924,8 @@ export interface PostResponsesInput {
 }
 
 export interface PostResponsesCompactInput {
+  /** a request that is sent again with the same key and body starts no second run */
+  "Idempotency-Key"?: string;
   body: {
     /** `querent`, or a configured model's name */
     model?: string;
@@ -2555,6 +3050,17 @@ export interface PostSnapshotsExpireInput {
     /** how long ago a newer state must have taken its place; at least 3600 */
     older_than_seconds: number;
   };
+}
+
+export interface PostSnapshotsExpireAnswer {
+  /** states that were forgotten */
+  snapshots: number;
+  /** dropped tables among them */
+  tables: number;
+  /** files that only they had */
+  files: number;
+  /** their bytes */
+  bytes: number;
 }
 
 export interface GetTokensInput {

@@ -47,11 +47,11 @@ export class QuerentClient {
   }
 
   postA2a(input = {}, options = {}) {
-    return this.#response("/a2a", "POST", true, [], ["A2A-Version"], input, options);
+    return this.#response("/a2a", "POST", true, [], ["A2A-Version","Idempotency-Key"], input, options);
   }
 
   postAgUi(input = {}, options = {}) {
-    return this.#events("/ag-ui", "POST", true, [], [], input, options);
+    return this.#events("/ag-ui", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   getAgentengineApiAttachmentContent(input = {}, options = {}) {
@@ -103,7 +103,7 @@ export class QuerentClient {
   }
 
   postAgentengineApiRunAgent(input = {}, options = {}) {
-    return this.#response("/agentengine/api/v1/RunAgent", "POST", true, [], [], input, options);
+    return this.#response("/agentengine/api/v1/RunAgent", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   getAgentengineApiSubscribeRunEvents(input = {}, options = {}) {
@@ -119,7 +119,7 @@ export class QuerentClient {
   }
 
   postApiChat(input = {}, options = {}) {
-    return this.#response("/api/chat", "POST", true, [], ["Last-Event-ID"], input, options);
+    return this.#response("/api/chat", "POST", true, [], ["Last-Event-ID","Idempotency-Key"], input, options);
   }
 
   postApiChecksExecute(input = {}, options = {}) {
@@ -151,7 +151,7 @@ export class QuerentClient {
   }
 
   postApiPublicAccountAgentsAgentChatStreamChatState(input = {}, options = {}) {
-    return this.#json("/api/v1/public/{account}/agents/{agent}/chat/stream-chat-state", "POST", true, [], [], input, options);
+    return this.#json("/api/v1/public/{account}/agents/{agent}/chat/stream-chat-state", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   getAppsAppEvalResults(input = {}, options = {}) {
@@ -227,7 +227,7 @@ export class QuerentClient {
   }
 
   postMcp(input = {}, options = {}) {
-    return this.#response("/mcp", "POST", true, [], ["Mcp-Session-Id","X-Database"], input, options);
+    return this.#response("/mcp", "POST", true, [], ["Mcp-Session-Id","X-Database","Idempotency-Key"], input, options);
   }
 
   deleteMcp(input = {}, options = {}) {
@@ -251,15 +251,15 @@ export class QuerentClient {
   }
 
   postRun(input = {}, options = {}) {
-    return this.#json("/run", "POST", true, [], [], input, options);
+    return this.#json("/run", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   postRunSse(input = {}, options = {}) {
-    return this.#events("/run_sse", "POST", true, [], [], input, options);
+    return this.#events("/run_sse", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   postAgentAsk(input = {}, options = {}) {
-    return this.#events("/v1/agent/ask", "POST", true, [], ["Last-Event-ID"], input, options);
+    return this.#events("/v1/agent/ask", "POST", true, [], ["Last-Event-ID","Idempotency-Key"], input, options);
   }
 
   getAgentRuns(input = {}, options = {}) {
@@ -407,7 +407,7 @@ export class QuerentClient {
   }
 
   postChatCompletions(input = {}, options = {}) {
-    return this.#response("/v1/chat/completions", "POST", true, [], [], input, options);
+    return this.#response("/v1/chat/completions", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   getChatCompletionsId(input = {}, options = {}) {
@@ -435,7 +435,7 @@ export class QuerentClient {
   }
 
   postCompletions(input = {}, options = {}) {
-    return this.#response("/v1/completions", "POST", true, [], [], input, options);
+    return this.#response("/v1/completions", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   postConversations(input = {}, options = {}) {
@@ -503,7 +503,7 @@ export class QuerentClient {
   }
 
   postMessages(input = {}, options = {}) {
-    return this.#response("/v1/messages", "POST", true, ["beta"], ["anthropic-version","anthropic-beta"], input, options);
+    return this.#response("/v1/messages", "POST", true, ["beta"], ["anthropic-version","anthropic-beta","Idempotency-Key"], input, options);
   }
 
   postMessagesCountTokens(input = {}, options = {}) {
@@ -547,7 +547,7 @@ export class QuerentClient {
   }
 
   postQuery(input = {}, options = {}) {
-    return this.#response("/v1/query", "POST", true, ["format"], ["X-Database","Accept","X-Querent-Max-Wall-Clock-Ms","X-Querent-Max-Memory-Bytes"], input, options);
+    return this.#response("/v1/query", "POST", true, ["format"], ["X-Database","Accept","X-Querent-Max-Wall-Clock-Ms","X-Querent-Max-Memory-Bytes","X-Querent-Wire-Types"], input, options);
   }
 
   getResponses(input = {}, options = {}) {
@@ -555,11 +555,11 @@ export class QuerentClient {
   }
 
   postResponses(input = {}, options = {}) {
-    return this.#response("/v1/responses", "POST", true, [], [], input, options);
+    return this.#response("/v1/responses", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   postResponsesCompact(input = {}, options = {}) {
-    return this.#json("/v1/responses/compact", "POST", true, [], [], input, options);
+    return this.#json("/v1/responses/compact", "POST", true, [], ["Idempotency-Key"], input, options);
   }
 
   postResponsesInputTokens(input = {}, options = {}) {

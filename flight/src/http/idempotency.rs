@@ -54,11 +54,15 @@ const MCP: &str = "/mcp";
 const ASK_TOOL: &str = "ask";
 const MCP_ANSWERED: &str = "\"isError\":false";
 
+/// Whether a POST to this path, or to a route of this template, may start a run.
+pub(in crate::http) fn takes_key(path: &str) -> bool {
+    path == MCP || ROUTES.iter().any(|route| path.ends_with(route))
+}
+
 /// Answers a request that has a key from what is kept, or keeps its answer.
 pub(in crate::http) async fn once(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let is_mcp = request.uri().path() == MCP;
-    let is_asked = is_mcp || ROUTES.iter().any(|route| request.uri().path().ends_with(route));
-    let is_run = request.method() == Method::POST && is_asked;
+    let is_run = request.method() == Method::POST && takes_key(request.uri().path());
     // A client that has a part of the answer asks for the rest of it, which the run's own log has. An id that names no place
     // of a run takes nothing from the key.
     let is_continued = CONTINUED.iter().any(|route| request.uri().path().ends_with(route));

@@ -19,9 +19,13 @@ use utoipa::openapi::{
 use uuid::Uuid;
 
 use crate::error::ApiError;
+use crate::http::idempotency::takes_key;
 use crate::http::route::{ErrorSchema, Field, FieldKind, Media, Route, Surface, Verb};
 
 const PAGE: &str = include_str!("openapi/page.html");
+/// The header of requests that start runs.
+const IDEMPOTENCY_KEY: Field =
+    Field::text("Idempotency-Key", "a request that is sent again with the same key and body starts no second run");
 /// The placeholder in the page for the nonce that lets its script and style run.
 const NONCE: &str = "{nonce}";
 
@@ -137,6 +141,9 @@ fn operation(surface: &Surface, route: &Route) -> utoipa::openapi::path::Operati
     }
     for field in route.headers {
         operation = operation.parameter(parameter(field, ParameterIn::Header));
+    }
+    if route.verb == Verb::Post && takes_key(route.path) {
+        operation = operation.parameter(parameter(&IDEMPOTENCY_KEY, ParameterIn::Header));
     }
     if !route.bodies.is_empty() {
         let mut body = RequestBodyBuilder::new().required(Some(Required::True));

@@ -89,6 +89,57 @@ async fn the_document_has_every_field_of_a_created_token() {
     }
 }
 
+/// A client that is made of the document knows what it is answered with, and may send what it needs beside the body.
+#[tokio::test]
+async fn the_document_has_the_answers_and_the_headers_of_our_own_routes() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let document = server.get("/openapi.json", None).await.json();
+    let asked = json!({ "question": "hello", "session_id": "s" });
+    assert_eq!(server.post("/v1/agent/ask", &asked, Some("admin-tok")).await.status, 200);
+    for (path, place) in [
+        ("/v1/agent/sessions", "/v1/agent/sessions"),
+        ("/v1/agent/sessions/{id}", "/v1/agent/sessions/s"),
+        ("/v1/agent/sessions/{id}/turns", "/v1/agent/sessions/s/turns"),
+        ("/v1/policy", "/v1/policy"),
+        ("/v1/audit", "/v1/audit"),
+        ("/v1/audit/verify", "/v1/audit/verify"),
+        ("/v1/catalog/query-proposals", "/v1/catalog/query-proposals"),
+    ] {
+        let answer = &document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let reply = server.get(place, Some("admin-tok")).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+        assert_described(&reply.json(), answer, path);
+    }
+    let names = |path: &str| -> Vec<String> {
+        let parameters = document["paths"][path]["post"]["parameters"].as_array().cloned().unwrap_or_default();
+        let headers = parameters.iter().filter(|parameter| parameter["in"] == "header");
+        headers.map(|parameter| parameter["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("/v1/query").contains(&"X-Querent-Wire-Types".to_owned()));
+    for path in ["/v1/agent/ask", "/v1/responses", "/v1/messages", "/run_sse", "/a2a", "/mcp"] {
+        assert!(names(path).contains(&"Idempotency-Key".to_owned()), "{path}");
+    }
+    assert!(!names("/v1/query").contains(&"Idempotency-Key".to_owned()));
+}
+
+/// Every member of an answer is described, and those that must be there are.
+fn assert_described(value: &Value, schema: &Value, path: &str) {
+    match value {
+        Value::Object(members) if schema["properties"].is_object() => {
+            for (name, member) in members {
+                let known = &schema["properties"][name];
+                assert!(known.is_object(), "{path}: `{name}` of {value} is not described");
+                assert_described(member, known, path);
+            }
+            for name in schema["required"].as_array().into_iter().flatten() {
+                assert!(members.contains_key(name.as_str().unwrap()), "{path}: {name} is not in {value}");
+            }
+        }
+        Value::Array(entries) => entries.iter().for_each(|entry| assert_described(entry, &schema["items"], path)),
+        _ => {}
+    }
+}
+
 /// A client that is made of the document cannot send what it lacks, and is refused what it has too much.
 #[tokio::test]
 async fn the_document_has_the_fields_that_models_routes_honour() {

@@ -1,5 +1,8 @@
 //! What Querent's own routes answer with, field by field, for the reference and the clients that are made of it.
 
+pub(super) mod conversations;
+pub(super) mod trust;
+
 use crate::http::route::{Field, FieldKind, Media};
 
 const DATABASE: Field = Field::text("database", "its database").required();

@@ -1,6 +1,6 @@
 //! Querent's own routes, Kusto's and MCP's.
 
-use super::answers;
+use super::answers::{self, conversations};
 use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
 use crate::http::{
     approvals, ask, complete, console, feedback, health, import, import_folders, knowledge, kusto, mcp, openapi, query,
@@ -73,6 +73,10 @@ pub(super) const QUERY: Surface = Surface {
                 Field::text("Accept", "the media type of the rows; NDJSON unless asked otherwise"),
                 Field::new("X-Querent-Max-Wall-Clock-Ms", FieldKind::Integer, "less time than the server's limit"),
                 Field::new("X-Querent-Max-Memory-Bytes", FieldKind::Integer, "less memory than the server's limit"),
+                Field::text(
+                    "X-Querent-Wire-Types",
+                    "Arrow: `views`, `dictionaries` or both, which columns may have then; plain types unless asked otherwise",
+                ),
             ])
             .query(&[Field::new("format", FieldKind::OneOf(FORMATS), "the form of the rows, instead of `Accept`")])
             .takes(&[
@@ -285,17 +289,20 @@ pub(super) const CATALOG: Surface = Surface {
             Field::new("state", FieldKind::OneOf(&["waiting", "accepted", "rejected"]), "only such"),
             LIMIT,
             PAGE_TOKEN,
-        ]),
+        ])
+        .answers(&[conversations::PROPOSALS]),
         Route::post(
             "/v1/catalog/query-proposals/{id}/accept",
             "Makes a proposal a verified query, after it ran for the caller",
             |verb| verb.answered_by(feedback::accept),
         )
-        .writers(),
+        .writers()
+        .answers(&[conversations::ACCEPTED_PROPOSAL]),
         Route::post("/v1/catalog/query-proposals/{id}/reject", "Sets a proposal aside", |verb| {
             verb.answered_by(feedback::reject)
         })
-        .writers(),
+        .writers()
+        .answers(&[conversations::REJECTED_PROPOSAL]),
         Route::get("/v1/catalog/metrics", "Names for numbers", |verb| verb.answered_by(knowledge::list_metrics))
             .query(LISTED)
             .answers(&[answers::METRICS]),
@@ -399,24 +406,31 @@ pub(super) const AGENT: Surface = Surface {
             Field::text("question", "the question, where that of the run continues a conversation"),
             Field::text("database", "where bare names of `sql` resolve"),
         ])
-        .with(r#"{"verdict": "right"}"#)]),
+        .with(r#"{"verdict": "right"}"#)])
+        .answers(&[conversations::GIVEN_FEEDBACK]),
         Route::get("/v1/agent/runs/{run_id}/feedback", "What was said of a run's answer", |verb| {
             verb.answered_by(feedback::list)
-        }),
+        })
+        .answers(&[conversations::FEEDBACK]),
         Route::delete("/v1/agent/runs/{run_id}/feedback", "Takes back what you said of a run's answer", |verb| {
             verb.answered_by(feedback::remove)
-        }),
+        })
+        .answers(&[conversations::DROPPED_FEEDBACK]),
         Route::get("/v1/agent/sessions", "Your conversations, newest activity first", |verb| {
             verb.answered_by(sessions::list)
         })
-        .query(PAGE),
-        Route::get("/v1/agent/sessions/{id}", "One conversation", |verb| verb.answered_by(sessions::get)),
+        .query(PAGE)
+        .answers(&[conversations::SESSIONS]),
+        Route::get("/v1/agent/sessions/{id}", "One conversation", |verb| verb.answered_by(sessions::get))
+            .answers(&[conversations::SESSION]),
         Route::delete("/v1/agent/sessions/{id}", "Deletes a conversation with its runs", |verb| {
             verb.answered_by(sessions::remove)
-        }),
+        })
+        .answers(&[conversations::DELETED_SESSION]),
         Route::get("/v1/agent/sessions/{id}/turns", "What was asked and answered, oldest first", |verb| {
             verb.answered_by(sessions::turns)
-        }),
+        })
+        .answers(&[conversations::TURNS]),
     ],
 };
 

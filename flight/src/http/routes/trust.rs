@@ -1,6 +1,6 @@
 //! Who may do what, who did what, and whether the folder is whole: tokens, the policy, queries that run, the audit log, backups.
 
-use super::answers;
+use super::answers::{self, trust};
 use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface, no_layers};
 use crate::http::{caller, maintenance, policy, queries, settings, tokens};
 
@@ -48,7 +48,8 @@ pub(super) const TRUST: Surface = Surface {
         Route::get("/v1/policy", "Grants, row policies and masks, and the last versions", |verb| {
             verb.answered_by(policy::show)
         })
-        .admins(),
+        .admins()
+        .answers(&[trust::POLICY]),
         Route::post("/v1/policy", "Puts the policy that statements make in place of the one that holds", |verb| {
             verb.answered_by(policy::replace)
         })
@@ -56,7 +57,8 @@ pub(super) const TRUST: Surface = Surface {
         .query(&[Field::new("dry_run", FieldKind::Flag, "only checks, and says what would change")])
         .takes(&[
             Media::new("text/plain", "statements, each ended by `;`").with("GRANT SELECT ON DATABASE sales TO PUBLIC;")
-        ]),
+        ])
+        .answers(&[trust::REPLACED_POLICY]),
         Route::post("/v1/policy/explain", "What a caller may do with a table, and why", |verb| {
             verb.answered_by(policy::explain)
         })
@@ -67,7 +69,8 @@ pub(super) const TRUST: Surface = Surface {
         ])
         .with(
             r#"{"table": {"database": "sales", "table": "orders"}, "as": {"subject": "anna", "roles": ["analyst"]}}"#,
-        )]),
+        )])
+        .answers(&[trust::EXPLAINED_POLICY]),
         Route::post("/v1/policy/test", "Runs statements as callers and compares their answers", |verb| {
             verb.answered_by(policy::test)
         })
@@ -78,7 +81,8 @@ pub(super) const TRUST: Surface = Surface {
             "`{as, sql, rows | row_count | error}`",
         )
         .required()])
-        .with(r#"{"cases": [{"as": {"roles": ["analyst"]}, "sql": "SELECT 1", "row_count": 1}]}"#)]),
+        .with(r#"{"cases": [{"as": {"roles": ["analyst"]}, "sql": "SELECT 1", "row_count": 1}]}"#)])
+        .answers(&[trust::TESTED_POLICY]),
         Route::get("/v1/queries", "Queries that run now: yours, or all for administrators", |verb| {
             verb.answered_by(queries::list)
         })
@@ -99,18 +103,21 @@ pub(super) const TRUST: Surface = Surface {
             .query(&[
                 Field::new("after", FieldKind::Integer, "only records after the one of this number"),
                 Field::new("limit", FieldKind::Integer, "records at most"),
-            ]),
+            ])
+            .answers(&[trust::AUDIT]),
         Route::get("/v1/audit/verify", "Whether each record of the audit log stands on the one before it", |verb| {
             verb.answered_by(maintenance::verify_audit)
         })
-        .admins(),
+        .admins()
+        .answers(&[trust::VERIFIED_AUDIT]),
         Route::post("/v1/check", "Whether the data folder is whole", |verb| verb.answered_by(maintenance::check))
             .admins()
             .query(&[
                 Field::new("remove_orphans", FieldKind::Flag, "removes files that no table has"),
                 Field::new("grace_seconds", FieldKind::Integer, "how long such a file must not have changed"),
                 Field::new("contents", FieldKind::Flag, "reads the files of tables to see whether they are as written"),
-            ]),
+            ])
+            .answers(&[trust::CHECKED_FOLDER]),
         Route::post(
             "/v1/snapshots/expire",
             "Forgets old states of tables, and removes the files that only they have",
@@ -123,13 +130,15 @@ pub(super) const TRUST: Surface = Surface {
             "how long ago a newer state must have taken its place; at least 3600",
         )
         .required()])
-        .with(r#"{"older_than_seconds": 604800}"#)]),
+        .with(r#"{"older_than_seconds": 604800}"#)])
+        .answers(&[trust::EXPIRED_SNAPSHOTS]),
         Route::post("/v1/backup", "Copies the data folder to another one of the server's machine", |verb| {
             verb.answered_by(maintenance::backup)
         })
         .admins()
         .takes(&[Media::json(&[Field::text("folder", "an absolute path; empty or not there").required()])
             .with(r#"{"folder": "/backups/monday"}"#)])
+        .answers(&[trust::BACKUP])
         .status("201"),
     ],
 };
