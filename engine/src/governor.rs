@@ -11,6 +11,7 @@ mod folding;
 mod function;
 mod guarded_domains;
 mod lambdas;
+mod pattern_match;
 mod rules;
 mod text;
 mod window;
@@ -32,7 +33,8 @@ use querent_kql::is_stored_conversion;
 
 use concat::GovernedConcat;
 use function::{CallBounds, GovernedFunction};
-use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
+use pattern_match::PatternMatch;
+use text::{BoundedText, holds_decimals, holds_text};
 use window::governed_window;
 
 use crate::error::EngineError;
@@ -107,7 +109,7 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let bounded = BoundedText::nulling().call(vec![*expr]);
             Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
         }
-        other => with_bounded_pattern(other),
+        other => PatternMatch::of_operator(other),
     })
 }
 
@@ -163,9 +165,8 @@ pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
 
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.
 pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
-    let texts = [BoundedText::refusing(), BoundedText::pattern(), BoundedText::regular_expression()];
-    let functions = [GovernedConcat::new_udf()].into_iter().chain(texts);
-    functions.map(|function| Arc::new(function.clone())).collect()
+    let functions = [GovernedConcat::new_udf(), BoundedText::refusing()];
+    functions.into_iter().map(|function| Arc::new(function.clone())).chain(PatternMatch::all()).collect()
 }
 
 /// Whether a cast parses text as decimals: its parser recurses once for every few digits.

@@ -23,7 +23,9 @@ use std::time::Duration;
 
 pub(crate) use charged::{charged_again, is_charged};
 pub(crate) use clock::QueryClock;
-pub(crate) use growth::{CallGrowth, compared_pairs, largest_value, row_bytes, scalar_bytes, tree_bytes};
+pub(crate) use growth::{
+    CallGrowth, argument_bytes, compared_pairs, largest_value, row_bytes, scalar_bytes, tree_bytes,
+};
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use kept_memory::KeptMemory;
 pub(crate) use plan_size::{check_nested_calls, check_plan_size, check_type, check_types, check_wide_select};

@@ -12,7 +12,8 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, TryCast};
 
 use super::folding::{check_folded, fitting_plans};
-use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
+use super::pattern_match::PatternMatch;
+use super::text::{BoundedText, compared_with_pattern, holds_decimals};
 use super::{governed_function, text};
 use crate::error::EngineError;
 use crate::functions::{FunctionOverride, WrappedFunction, counted_call};
@@ -66,7 +67,7 @@ pub(super) fn call_within(
     if let Some(usage) = &usage {
         usage.check()?;
     }
-    let pairs = compared_pairs(name, &args.args, rows);
+    let pairs = compared_pairs(name, &args.args, rows).max(compared_with_pattern(name, &args.args, rows));
     if rows <= 1 && pairs > MAX_PAIRS {
         let message =
             format!("{name} compares at most {} million pairs at a time; ask for less", MAX_PAIRS / 1_000_000);
@@ -171,7 +172,7 @@ fn governed_simplified(expr: Expr) -> Result<Expr> {
                 let bounded = BoundedText::nulling().call(vec![*expr]);
                 Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
             }
-            other => with_bounded_pattern(other),
+            other => PatternMatch::of_operator(other),
         })
     })
     .data()

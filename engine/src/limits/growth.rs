@@ -216,6 +216,11 @@ pub(crate) fn compared_pairs(name: &str, arguments: &[ColumnarValue], rows: usiz
     left.all as u128 * right.largest as u128 / pair_bytes
 }
 
+/// Returns the bytes of an argument's values in all rows together.
+pub(crate) fn argument_bytes(value: &ColumnarValue, rows: usize) -> usize {
+    ArgumentSize::of_value(value, rows).all
+}
+
 /// The bytes of an argument whose values differ in length.
 #[derive(Debug, Clone, Copy, Default)]
 struct ArgumentSize {
