@@ -75,12 +75,9 @@ pub(super) const TRUST: Surface = Surface {
             verb.answered_by(policy::test)
         })
         .admins()
-        .takes(&[Media::json(&[Field::new(
-            "cases",
-            FieldKind::List,
-            "`{as, sql, rows | row_count | error}`",
-        )
-        .required()])
+        .takes(&[Media::json(&[
+            Field::new("cases", FieldKind::List, "`{as, sql, rows | row_count | error}`").required()
+        ])
         .with(r#"{"cases": [{"as": {"roles": ["analyst"]}, "sql": "SELECT 1", "row_count": 1}]}"#)])
         .answers(&[trust::TESTED_POLICY]),
         Route::get("/v1/queries", "Queries that run now: yours, or all for administrators", |verb| {
