@@ -34,7 +34,7 @@ use querent_kql::is_stored_conversion;
 use concat::GovernedConcat;
 use function::{CallBounds, GovernedFunction};
 use pattern_match::PatternMatch;
-use text::{BoundedText, holds_decimals, holds_text};
+use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
 
 use crate::error::EngineError;
@@ -109,7 +109,7 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let bounded = BoundedText::nulling().call(vec![*expr]);
             Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
         }
-        other => PatternMatch::of_operator(other),
+        other => with_bounded_pattern(other),
     })
 }
 
@@ -165,8 +165,9 @@ pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
 
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.
 pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
-    let functions = [GovernedConcat::new_udf(), BoundedText::refusing()];
-    functions.into_iter().map(|function| Arc::new(function.clone())).chain(PatternMatch::all()).collect()
+    let texts = [BoundedText::refusing(), BoundedText::pattern(), BoundedText::regular_expression()];
+    let functions = [GovernedConcat::new_udf()].into_iter().chain(texts);
+    functions.map(|function| Arc::new(function.clone())).chain(PatternMatch::all()).collect()
 }
 
 /// Whether a cast parses text as decimals: its parser recurses once for every few digits.

@@ -41,22 +41,17 @@ fn distinct_bytes<'a>(patterns: impl Iterator<Item = Option<&'a str>>) -> usize 
 
 /// Returns what one takes: the more, the more often its parts are repeated by `{...}`, which are written out.
 fn pattern_bytes(pattern: &str) -> usize {
-    let bytes_of = |char: char| match char {
-        '\\' => CLASS_BYTES,
-        '.' | '[' => SET_BYTES,
-        _ => CHARACTER_BYTES,
-    };
-    let bytes = pattern.chars().map(bytes_of).fold(0_usize, usize::saturating_add);
-    bytes.saturating_mul(repetitions(pattern)).min(MAX_BYTES)
-}
-
-/// Returns how often the counted repetitions of a pattern, each in the others, have its characters written out.
-pub(super) fn repetitions(pattern: &str) -> usize {
+    let mut bytes: usize = 0;
     let mut repetitions: usize = 1;
     // The numbers in the braces that are open: the least, and the one that is read.
     let mut least: usize = 0;
     let mut count: Option<usize> = None;
     for char in pattern.chars() {
+        bytes = bytes.saturating_add(match char {
+            '\\' => CLASS_BYTES,
+            '.' | '[' => SET_BYTES,
+            _ => CHARACTER_BYTES,
+        });
         count = match (char, count) {
             ('{', _) => {
                 least = 0;
@@ -77,7 +72,7 @@ pub(super) fn repetitions(pattern: &str) -> usize {
             _ => None,
         };
     }
-    repetitions
+    bytes.saturating_mul(repetitions).min(MAX_BYTES)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, TryCast};
 
 use super::folding::{check_folded, fitting_plans};
-use super::pattern_match::PatternMatch;
-use super::text::{BoundedText, compared_with_pattern, holds_decimals};
+use super::pattern_match::compared_with_pattern;
+use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
 use super::{governed_function, text};
 use crate::error::EngineError;
 use crate::functions::{FunctionOverride, WrappedFunction, counted_call};
@@ -172,7 +172,7 @@ fn governed_simplified(expr: Expr) -> Result<Expr> {
                 let bounded = BoundedText::nulling().call(vec![*expr]);
                 Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
             }
-            other => PatternMatch::of_operator(other),
+            other => with_bounded_pattern(other),
         })
     })
     .data()

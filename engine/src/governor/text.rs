@@ -8,13 +8,15 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::nullif;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExpressionPlacement, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExpressionPlacement, Like, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
 use super::compiled_patterns::compiled_bytes;
-use super::pattern_match::match_pairs;
+use super::pattern_match::PatternMatch;
 use crate::error::EngineError;
 use crate::type_parts::any_part;
 
@@ -22,6 +24,9 @@ use crate::type_parts::any_part;
 const MAX_NUMBER_BYTES: usize = 4_096;
 /// The longest text that is parsed as a pattern: what compiled patterns may take would not hold a longer one.
 pub(crate) const MAX_PATTERN_BYTES: usize = 256 << 10;
+
+/// What the regular expressions of one batch may take, compiled: kernels keep all that differ.
+const MAX_COMPILED_BYTES: usize = 256 << 20;
 
 /// Parts of the names of functions whose second argument is a pattern.
 const MATCHING: [&str; 5] = ["regexp", "like_escape", "like_pattern", "glob_matches", "similar_to"];
@@ -32,10 +37,27 @@ enum ParsedText {
     Number,
     /// A longer text becomes null, as in TRY_CAST.
     NumberOrNull,
+    /// Of LIKE.
+    Pattern,
+    /// Those of a batch are kept together.
+    RegularExpression,
 }
 
-fn too_long(kind: &str, most: usize) -> EngineError {
-    EngineError::InvalidValue { message: format!("a text of more than {most} bytes is no {kind}") }
+impl ParsedText {
+    fn most_bytes(self) -> usize {
+        match self {
+            ParsedText::Number | ParsedText::NumberOrNull => MAX_NUMBER_BYTES,
+            ParsedText::Pattern | ParsedText::RegularExpression => MAX_PATTERN_BYTES,
+        }
+    }
+
+    fn too_long(self) -> EngineError {
+        let kind = match self {
+            ParsedText::Number | ParsedText::NumberOrNull => "number",
+            ParsedText::Pattern | ParsedText::RegularExpression => "pattern",
+        };
+        EngineError::InvalidValue { message: format!("a text of more than {} bytes is no {kind}", self.most_bytes()) }
+    }
 }
 
 /// Returns its argument, whose texts are short enough to be parsed.
@@ -47,10 +69,22 @@ pub(super) struct BoundedText {
 
 static REFUSING: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| BoundedText::new_udf(ParsedText::Number));
 static NULLING: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| BoundedText::new_udf(ParsedText::NumberOrNull));
+static PATTERN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| BoundedText::new_udf(ParsedText::Pattern));
+static EXPRESSION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| BoundedText::new_udf(ParsedText::RegularExpression));
 
 impl BoundedText {
     fn new_udf(parsed: ParsedText) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::new_from_impl(Self { signature: Signature::any(1, Volatility::Immutable), parsed }))
+    }
+
+    /// The function that refuses texts that are too long for patterns of LIKE.
+    pub(super) fn pattern() -> &'static ScalarUDF {
+        &PATTERN
+    }
+
+    /// The function that refuses what is too much for regular expressions.
+    pub(super) fn regular_expression() -> &'static ScalarUDF {
+        &EXPRESSION
     }
 
     /// The function that refuses longer texts.
@@ -66,7 +100,11 @@ impl BoundedText {
 
 impl ScalarUDFImpl for BoundedText {
     fn name(&self) -> &'static str {
-        "number_text"
+        match self.parsed {
+            ParsedText::Number | ParsedText::NumberOrNull => "number_text",
+            ParsedText::Pattern => "pattern_text",
+            ParsedText::RegularExpression => "regular_expression_text",
+        }
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
@@ -84,9 +122,11 @@ impl ScalarUDFImpl for BoundedText {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(value) = args.args.into_iter().next() else { return Ok(ColumnarValue::Scalar(ScalarValue::Null)) };
         match value {
-            ColumnarValue::Scalar(scalar) if is_long(&scalar) => match self.parsed {
+            ColumnarValue::Scalar(scalar) if is_longer(&scalar, self.parsed.most_bytes()) => match self.parsed {
                 ParsedText::NumberOrNull => Ok(ColumnarValue::Scalar(ScalarValue::try_from(&scalar.data_type())?)),
-                ParsedText::Number => Err(too_long("number", MAX_NUMBER_BYTES).into()),
+                ParsedText::Number | ParsedText::Pattern | ParsedText::RegularExpression => {
+                    Err(self.parsed.too_long().into())
+                }
             },
             ColumnarValue::Scalar(scalar) => Ok(ColumnarValue::Scalar(scalar)),
             ColumnarValue::Array(array) => Ok(ColumnarValue::Array(self.bounded(array)?)),
@@ -100,15 +140,23 @@ impl ScalarUDFImpl for BoundedText {
 
 impl BoundedText {
     fn bounded(&self, array: ArrayRef) -> Result<ArrayRef> {
-        if !has_longer(array.as_ref(), MAX_NUMBER_BYTES) {
+        let most = self.parsed.most_bytes();
+        if !has_longer(array.as_ref(), most) {
+            if self.parsed == ParsedText::RegularExpression && compiled_bytes(array.as_ref()) > MAX_COMPILED_BYTES {
+                let message = format!(
+                    "the regular expressions of one batch take more than {} MiB; use fewer, or shorter repetitions",
+                    MAX_COMPILED_BYTES >> 20
+                );
+                return Err(EngineError::InvalidValue { message }.into());
+            }
             return Ok(array);
         }
         match text_lengths(array.as_ref()) {
             Some(lengths) if self.parsed == ParsedText::NumberOrNull => {
-                let long: BooleanArray = lengths.map(|length| Some(length > MAX_NUMBER_BYTES)).collect();
+                let long: BooleanArray = lengths.map(|length| Some(length > most)).collect();
                 Ok(nullif(array.as_ref(), &long)?)
             }
-            Some(_) | None => Err(too_long("number", MAX_NUMBER_BYTES).into()),
+            Some(_) | None => Err(self.parsed.too_long().into()),
         }
     }
 }
@@ -116,7 +164,7 @@ impl BoundedText {
 /// Returns what the patterns of a call take, compiled; 0 where it has none, or only one. Errors: `invalid_value` where one is
 /// too long to be parsed.
 pub(super) fn pattern_bytes(name: &str, arguments: &[ColumnarValue]) -> Result<usize> {
-    let Some(pattern) = arguments.get(1).filter(|_| is_matching(name)) else {
+    let Some(pattern) = arguments.get(1).filter(|_| MATCHING.iter().any(|part| name.contains(part))) else {
         return Ok(0);
     };
     let (is_too_long, bytes) = match pattern {
@@ -124,7 +172,7 @@ pub(super) fn pattern_bytes(name: &str, arguments: &[ColumnarValue]) -> Result<u
         ColumnarValue::Array(array) if array.len() <= 1 => (has_longer(array.as_ref(), MAX_PATTERN_BYTES), 0),
         ColumnarValue::Array(array) => (has_longer(array.as_ref(), MAX_PATTERN_BYTES), compiled_bytes(array.as_ref())),
     };
-    if is_too_long { Err(too_long("pattern", MAX_PATTERN_BYTES).into()) } else { Ok(bytes) }
+    if is_too_long { Err(ParsedText::Pattern.too_long().into()) } else { Ok(bytes) }
 }
 
 /// Whether a constant is or holds a text that is too long for a number.
@@ -132,17 +180,44 @@ pub(super) fn is_long(value: &ScalarValue) -> bool {
     is_longer(value, MAX_NUMBER_BYTES)
 }
 
-/// Returns how much a call with a pattern compares at most; 0 of other functions.
-pub(super) fn compared_with_pattern(name: &str, arguments: &[ColumnarValue], rows: usize) -> u128 {
-    match arguments {
-        [text, pattern, ..] if is_matching(name) => match_pairs(text, pattern, rows),
-        _ => 0,
+/// Returns a match with a pattern that is looked at before it is parsed.
+pub(super) fn with_bounded_pattern(expr: Expr) -> Transformed<Expr> {
+    if let Some(call) = PatternMatch::of_operator(&expr) {
+        return Transformed::yes(call);
+    }
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_match(op) && !is_short_pattern(&right) => {
+            let pattern = BoundedText::regular_expression().call(vec![*right]);
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right: Box::new(pattern) }))
+        }
+        Expr::Like(like) if !is_short_pattern(&like.pattern) => Transformed::yes(Expr::Like(with_short_pattern(like))),
+        Expr::SimilarTo(like) if !is_short_pattern(&like.pattern) => {
+            Transformed::yes(Expr::SimilarTo(with_short_pattern(like)))
+        }
+        other => Transformed::no(other),
     }
 }
 
-/// Whether a function's second argument is a pattern.
-fn is_matching(name: &str) -> bool {
-    MATCHING.iter().any(|part| name.contains(part))
+/// Whether an operator's right side is a regular expression.
+fn is_match(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch
+    )
+}
+
+fn with_short_pattern(like: Like) -> Like {
+    let pattern = BoundedText::pattern().call(vec![*like.pattern]);
+    Like { pattern: Box::new(pattern), ..like }
+}
+
+/// Whether an expression is a pattern that needs no bound.
+fn is_short_pattern(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => call.func.inner().is::<BoundedText>(),
+        Expr::Literal(value, _) => !is_longer(value, MAX_PATTERN_BYTES),
+        _ => false,
+    }
 }
 
 fn is_longer(value: &ScalarValue, most: usize) -> bool {
