@@ -11,7 +11,6 @@ mod arithmetic;
 mod arrows;
 mod bound_phrases;
 mod bounds;
-mod changed_row;
 mod claims;
 mod clock;
 mod column_comparisons;
