@@ -326,15 +326,6 @@ fn time() -> Vec<Attack> {
         sql("array_sort", "SELECT array_length(array_sort(range(1, 30000000)))"),
         sql("levenshtein", "SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))"),
         sql(
-            "patterns of LIKE",
-            "SELECT count(*) FROM generate_series(1, 10000) AS t(value) \
-             WHERE repeat('a', 10000) || value LIKE repeat('%a_', 500) || '%b'",
-        ),
-        sql(
-            "a long text and a long pattern",
-            "SELECT repeat('a', 100000) LIKE repeat('<', 5000) || repeat('%a', 5000) || '>b'",
-        ),
-        sql(
             "regular expressions",
             "SELECT sum(CASE WHEN repeat('a', 100000) || value ~ '(a|a)*(a|a)*b$' THEN 1 ELSE 0 END) \
              FROM generate_series(1, 10000)",
