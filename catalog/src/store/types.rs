@@ -91,7 +91,9 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         DataType::RunEndEncoded(_, values) => storable(values.data_type()),
         DataType::Null => Err("cast it to the type it should have".into()),
         DataType::Interval(_) | DataType::Duration(_) => {
-            Err("Parquet cannot hold it exactly; cast it to a number of seconds (bigint) or to text".into())
+            Err("Parquet cannot hold it exactly; take its text, CAST(value AS VARCHAR), or its seconds, \
+                 epoch(CAST(value AS INTERVAL)); of a file CREATE TABLE t AS SELECT * REPLACE (... AS value) FROM 'file'"
+                .into())
         }
         DataType::Union(..) => Err("use one nullable column for each alternative".into()),
     }
