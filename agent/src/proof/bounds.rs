@@ -1,6 +1,8 @@
 //! Numbers that say no value but a bound of one: `more than 48,000`, `nearly 50,000`, and how many rows are beyond one,
 //! as in `four of the five have more than a million`. They are counted again over the cells of a column.
 
+use super::bound_phrases::PHRASES;
+use super::majorities::row_majority;
 use super::ranks::measured_columns;
 use super::tokens::{ShareScale, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::units::{MeasureUnit, unit_at, unit_beside};
@@ -27,166 +29,6 @@ pub(super) enum NumberBound {
     /// Rounded: `about`.
     About,
 }
-
-/// The longer phrases come before those that they end with.
-const PHRASES: [(NumberBound, &[&str]); 6] = [
-    (
-        NumberBound::Nearly,
-        &[
-            "nearly",
-            "almost",
-            "just under",
-            "just below",
-            "close to",
-            "not quite",
-            "just shy of",
-            "fast",
-            "knapp",
-            "beinahe",
-            "casi",
-            "presque",
-            "bijna",
-            "quase",
-            "quasi",
-            "près de",
-            "approche",
-            "approchent",
-        ],
-    ),
-    (
-        NumberBound::AtMost,
-        &[
-            "at most",
-            "no more than",
-            "not more than",
-            "up to",
-            "a maximum of",
-            "höchstens",
-            "como máximo",
-            "au plus",
-            "hoogstens",
-        ],
-    ),
-    (
-        NumberBound::AtLeast,
-        &[
-            "at least",
-            "no less than",
-            "no fewer than",
-            "not less than",
-            "a minimum of",
-            "mindestens",
-            "al menos",
-            "au moins",
-            "pelo menos",
-            "almeno",
-            "minstens",
-        ],
-    ),
-    (
-        NumberBound::Above,
-        &[
-            "more than",
-            "greater than",
-            "higher than",
-            "larger than",
-            "longer than",
-            "bigger than",
-            "taller than",
-            "older than",
-            "heavier than",
-            "faster than",
-            "warmer than",
-            "hotter than",
-            "deeper than",
-            "wider than",
-            "over",
-            "above",
-            "exceeds",
-            "exceed",
-            "exceeded",
-            "exceeding",
-            "surpassed",
-            "topped",
-            "in excess of",
-            "upwards of",
-            "beyond",
-            "past the",
-            "above the",
-            "mehr als",
-            "gut",
-            "reichlich",
-            "ruim",
-            "über",
-            "más de",
-            "plus de",
-            "mais de",
-            "più di",
-            "oltre",
-            "meer dan",
-            "dépasse",
-            "dépassent",
-            "supera",
-            "superan",
-            "übersteigt",
-        ],
-    ),
-    (
-        NumberBound::Below,
-        &[
-            "less than",
-            "fewer than",
-            "lower than",
-            "smaller than",
-            "shorter than",
-            "cheaper than",
-            "younger than",
-            "colder than",
-            "cooler than",
-            "lighter than",
-            "slower than",
-            "under",
-            "below",
-            "weniger als",
-            "unter",
-            "menos de",
-            "moins de",
-            "meno di",
-            "minder dan",
-        ],
-    ),
-    (
-        NumberBound::About,
-        &[
-            "about",
-            "around",
-            "approximately",
-            "roughly",
-            "circa",
-            "approx",
-            "some",
-            "an estimated",
-            "rund",
-            "etwa",
-            "ungefähr",
-            "unos",
-            "unas",
-            "environ",
-            "aproximadamente",
-            "alrededor de",
-            "cerca de",
-            "ongeveer",
-            "d'environ",
-            "d’environ",
-            "autour de",
-            "à peu près",
-            "en torno a",
-            "ronda",
-            "ronda los",
-            "rondan los",
-        ],
-    ),
-];
 
 /// Verbs before `up to` that make it a sum.
 const SUMS: [&str; 7] = ["add", "adds", "added", "adding", "sum", "sums", "summed"];
@@ -270,9 +112,23 @@ pub(super) fn bound_between(sentence: &str, start: usize) -> Option<NumberBound>
 /// Returns how the words before a number bound it.
 pub(super) fn bound_before(clause: &str, start: usize) -> Option<NumberBound> {
     let unit = clause[start..].split_whitespace().nth(1).unwrap_or_default();
-    let is_period = PERIODS.contains(&unit.trim_matches(|c: char| !c.is_alphanumeric()));
-    let known = bound_of_words(clause, start);
-    known.filter(|bound| !(is_period && *bound == NumberBound::Above && last_words(&clause[..start], 1) == "over"))
+    let unit = unit.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_over = last_words(&clause[..start], 1) == "over";
+    let is_period = is_over && PERIODS.contains(&unit) && !is_length_of_time(&clause[..start], unit);
+    bound_of_words(clause, start).filter(|bound| !(is_period && *bound == NumberBound::Above))
+}
+
+/// Whether `over` at the end of a text bounds how long something takes, and says no time over which it is: `take over 40
+/// minutes`, `the wait is over an hour`.
+fn is_length_of_time(before: &str, unit: &str) -> bool {
+    const VERBS: [&str; 13] = [
+        "take", "takes", "took", "taking", "taken", "last", "lasts", "lasted", "lasting", "wait", "waits", "waited",
+        "average",
+    ];
+    const STATES: [&str; 7] = ["is", "are", "was", "were", "averages", "averaged", "reaches"];
+    let words = last_words(before, 2);
+    let verb = words.strip_suffix(" over").unwrap_or_default();
+    VERBS.contains(&verb) || (STATES.contains(&verb) && ["hours", "minutes"].contains(&unit))
 }
 
 fn bound_of_words(clause: &str, start: usize) -> Option<NumberBound> {
@@ -363,8 +219,9 @@ pub(super) fn bound_origin(
         true => (0..result.rows.len().min(MAX_COUNTED)).collect(),
         false => named.to_vec(),
     };
-    // What is said of all rows is proven by all of them.
-    if named.is_empty() && (denies || is_of_every_row) && rows.len() < result.row_count {
+    let majority = if named.is_empty() { row_majority(result, sentence) } else { None };
+    // What is said of all rows, or of most of them, is proven by all of them.
+    if named.is_empty() && (denies || is_of_every_row || majority.is_some()) && rows.len() < result.row_count {
         return None;
     }
     let are_alone = !named.is_empty() && are_alone(result, named, sentence);
@@ -392,7 +249,7 @@ pub(super) fn bound_origin(
         let (count, origin) = counted(result, column, &rows, bound, number, unit)?;
         let holds = match (denies, named.is_empty()) {
             (true, _) => count == 0,
-            (false, true) if !is_of_every_row => count > 0,
+            (false, true) if !is_of_every_row => majority.map_or(count > 0, |part| part.holds(count, rows.len())),
             (false, _) => count == rows.len(),
         };
         holds.then_some(origin)
@@ -589,5 +446,14 @@ mod tests {
         let is_doubted = |text: &str| !doubted(&["endpoint", "p99_ms"], endpoints.clone(), text).is_empty();
         assert!(!is_doubted("Only `/health` stays under 200 ms."));
         assert!(is_doubted("Only `/health` stays under 250 ms."));
+    }
+
+    #[test]
+    fn what_takes_over_so_many_minutes_is_bounded() {
+        let routes = json!([["Oban", 46], ["Mallaig", 30], ["Ullapool", 160], ["Brodick", 55], ["Tarbert", 100]]);
+        let is_doubted = |text: &str| !doubted(&["route", "crossing_minutes"], routes.clone(), text).is_empty();
+        assert!(!is_doubted("Four of the five routes take over 40 minutes."));
+        assert!(is_doubted("Three of the five routes take over 40 minutes."));
+        assert!(is_doubted("Four of the five routes take over 50 minutes."));
     }
 }
