@@ -29,6 +29,7 @@ mod majorities;
 mod mixed_up;
 mod names;
 mod numbers;
+mod others;
 mod own;
 mod parts;
 mod periods;

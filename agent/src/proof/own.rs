@@ -257,7 +257,8 @@ impl Prover {
     ) -> Option<ProofOrigin> {
         let mut results = self.results.iter().rev();
         results.find_map(|result| {
-            let rows = result.rows_but_named(place).unwrap_or_else(|| result.named_rows(place));
+            let others = result.rows_but_named(place).or_else(|| result.rows_of_others(place));
+            let rows = others.unwrap_or_else(|| result.named_rows(place));
             bound_origin(result, bound, number, unit, &rows, place.statement())
         })
     }
