@@ -11,6 +11,7 @@ mod arithmetic;
 mod arrows;
 mod bound_phrases;
 mod bounds;
+mod changed_row;
 mod claims;
 mod clock;
 mod column_comparisons;

@@ -57,7 +57,7 @@ fn changed_rows(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) ->
 }
 
 /// Returns the only column of changes, or of a later year, and in that case the one of the year before it.
-fn changing_column(result: &ProofRows) -> Option<(usize, Option<usize>)> {
+pub(super) fn changing_column(result: &ProofRows) -> Option<(usize, Option<usize>)> {
     let names: Vec<String> = result.columns.iter().map(|name| name.to_lowercase()).collect();
     let mut changes = (0..names.len()).filter(|column| names[*column].split('_').any(|part| CHANGES.contains(&part)));
     if let Some(column) = changes.next() {

@@ -7,6 +7,7 @@ use super::announced::AnnouncedOperation;
 use super::arithmetic::{WantedNumber, is_said_as_difference};
 use super::arrows::arrow_origin;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
+use super::changed_row::changed_row_origin;
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::derived::derived_origin;
 use super::listed::listed_count_origin;
@@ -164,8 +165,9 @@ impl Prover {
                 .unwrap_or(ProofOrigin::Unproven);
             }
             for result in self.results.iter().rev() {
-                let rows = result.named_rows(place);
-                if let Some(origin) = derived_origin(result, &rows, token, place) {
+                let rows = result.rows_of_number(token, place);
+                let changed = changed_row_origin(result, token, number, place);
+                if let Some(origin) = changed.or_else(|| derived_origin(result, &rows, token, place)) {
                     return origin;
                 }
             }
@@ -210,7 +212,7 @@ impl Prover {
         }
         if let TextTokenKind::Number(number) = &token.kind {
             for result in self.results.iter().rev() {
-                let rows = result.named_rows(place);
+                let rows = result.rows_of_number(token, place);
                 let wanted = WantedNumber::new(number, result, &rows, token, place);
                 let said = place.announcing_text();
                 if let Some((expression, value, cells)) = arithmetic::expression_of(&wanted, result, clause, &said) {

@@ -1,7 +1,7 @@
 //! Rows that a sentence names one after the other, and the numbers that it says of them in the same order.
 
 use super::rows::{LONGEST_LISTED, ProofRows, TokenPlace};
-use super::tokens::{TextToken, TextTokenKind, tokens_in};
+use super::tokens::{TextToken, TextTokenKind, says, tokens_in};
 
 impl ProofRows {
     /// Returns the rows whose labels stand in a sentence, in the order in which they do, with where they end.
@@ -53,6 +53,16 @@ impl ProofRows {
         }
         let index = numbers.iter().position(|start| *start == place.offset + token.start)?;
         named.get(index).map(|(row, _)| *row)
+    }
+
+    /// Returns the row that a number is of where the sentence says that it goes on in the order of its names, else the rows that
+    /// the clause or the sentence names.
+    pub(super) fn rows_of_number(&self, token: &TextToken, place: TokenPlace<'_>) -> Vec<usize> {
+        const IN_ORDER: [&str; 5] =
+            ["respectively", "respectivement", "respectivamente", "rispettivamente", "respectievelijk"];
+        let is_in_order = says(place.sentence, &IN_ORDER);
+        let row = if is_in_order { self.respective_row(token, place) } else { None };
+        row.map_or_else(|| self.named_rows(place), |row| vec![row])
     }
 
     /// Whether a number may be a year that the query asks by, which is no measure of its rows.
