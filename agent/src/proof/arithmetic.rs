@@ -181,7 +181,8 @@ pub(super) fn expression_of(
         {
             return Some(found);
         }
-        if announced.share && !announced.growth && sum != 0.0 {
+        // `35 % more than B` is no share of all.
+        if announced.share && !announced.growth && sum != 0.0 && wanted.compared.len() < 2 {
             for cell in cells.iter().filter(|cell| wanted.is_named(cell)) {
                 let value = 100.0 * cell.value / sum;
                 if number.stands_for(value, ShareScale::Percent) {
@@ -502,6 +503,16 @@ mod tests {
         assert!(!is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 34.")));
         assert!(is_doubted(&format!("{before} harbor contributed 56 of those, and driftnet another 34.")));
         assert!(is_doubted(&format!("{before} harbor contributed 58 of those, and driftnet another 37.")));
+    }
+
+    #[test]
+    fn a_percentage_more_than_another_row_is_no_share_of_all() {
+        let carriers = json!([["Aurora", 48_200], ["Borealis", 31_500], ["Cirrus", 27_400], ["Dorado", 29_600]]);
+        let of_carriers = |text: &str| doubted(&["carrier", "flights"], carriers.clone(), text);
+        let right = "Aurora operates 53.0 % more flights than Borealis.";
+        assert_eq!(of_carriers(right), Vec::<String>::new());
+        // Its share of all 136,700.
+        assert_eq!(of_carriers(&right.replace("53.0", "35.3")), ["35.3"]);
     }
 
     #[test]
