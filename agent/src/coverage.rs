@@ -29,53 +29,6 @@ use words::{SplitWord, stem};
 /// Words that stand between the capitals of one name.
 const NAME_LINKS: &[&str] = &["of", "de", "la", "del", "van", "von", "du", "the"];
 
-/// Words with which people open sentences and headings about data.
-const OPENERS: &[&str] = &[
-    "key",
-    "findings",
-    "finding",
-    "note",
-    "insight",
-    "insights",
-    "conclusion",
-    "analysis",
-    "breakdown",
-    "based",
-    "according",
-    "however",
-    "additionally",
-    "meanwhile",
-    "notably",
-    "finally",
-    "therefore",
-    "interestingly",
-    "similarly",
-    "conversely",
-    "combined",
-    "altogether",
-    "together",
-    "nearly",
-    "almost",
-    "only",
-    "both",
-    "yes",
-    "sure",
-    "great",
-    "none",
-    "congratulations",
-    "step",
-    "ranking",
-    "top",
-    "gross",
-    "net",
-    "grand",
-];
-
-/// Whether a lowercase word is no name: it connects others, goes with any data, or opens sentences.
-pub(crate) fn is_common_word(word: &str) -> bool {
-    is_function_word(word) || is_generic(word) || OPENERS.contains(&word)
-}
-
 /// Whether a column's name may mean anything: a short code that is no word, such as `abv` or `ibu`.
 pub(crate) fn is_opaque_name(column: &str) -> bool {
     let lower = column.to_lowercase();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use querent_proof::ProofLink;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -11,7 +12,6 @@ use uuid::Uuid;
 use crate::assessment::AnswerAssessment;
 use crate::history::{calls_cost, words_cost};
 use crate::models::{ChatMessage, TokenUsage};
-use crate::proof::ProofLink;
 
 /// The `server_label` of the server's tools in protocols that have one.
 pub const SERVER_LABEL: &str = "querent";

@@ -25,7 +25,6 @@
 //! | 3 | `template` | verified queries with the values of another question |
 //! | 4 | `assessment` | what an answer rests on, and how far it is to be trusted |
 //! | 4 | `event` | what a run emits |
-//! | 4 | `proof` | the numbers, dates and names of an answer, linked to cells |
 //! | 4 | `repair` | queries that fail, put right on their syntax tree without a model |
 //! | 4 | `request` | what a run is asked to do, whichever protocol asks |
 //! | 5 | `coverage` | which words of a question nothing in the data speaks of |
@@ -63,7 +62,6 @@ mod history;
 pub mod models;
 mod prompt;
 mod prompt_form;
-mod proof;
 pub mod protocols;
 mod repair;
 mod request;
@@ -93,8 +91,8 @@ pub use event_log::{EventBatch, LoggedEvent, RunEvents};
 pub use feedback::{FeedbackOutcome, FeedbackRequest, give_feedback};
 pub use prompt::{PromptSections, SECTION_KEYS};
 pub use prompt_form::{JoinForm, PromptForm};
-pub use proof::{CellReference, ProofLink, ProofOrigin};
 pub use protocols::responses::{ContinueError, Continued};
+pub use querent_proof::{CellReference, ProofLink, ProofOrigin};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use results::{ResultStore, StoredResult, TicketRefusal};
 pub use run::{InterruptedRun, InterruptedRuns};

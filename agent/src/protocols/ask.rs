@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::{Page, RunRecord};
+use querent_proof::ProofLink;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of, push_da
 use crate::assessment::AnswerAssessment;
 use crate::error::{AgentError, Result};
 use crate::event::{AnswerFinal, ApprovalResolved, EventKind, RunEvent, RunFinished, RunOutcome, Trigger};
-use crate::proof::ProofLink;
 use crate::request::{AskRequest, MAX_QUESTION_BYTES};
 
 pub use decisions::{RunDecisions, approval_json};

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use querent_catalog::{CatalogError, RunStatus};
+use querent_proof::Prover;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
@@ -45,7 +46,6 @@ use crate::models::actions::ToolCalling;
 use crate::models::{
     ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, TokenUsage, ToolSpec, ToolStyle,
 };
-use crate::proof::Prover;
 use crate::tokens::estimate_tokens;
 use crate::tools::{self, FailedQueries, ToolContext};
 

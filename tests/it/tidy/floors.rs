@@ -116,7 +116,7 @@ const FLOORS: &[Floors] = &[
             &["config", "telemetry"],
             &["chart"],
             &["models"],
-            &["attachments", "budget", "history", "proof", "repair", "template"],
+            &["attachments", "budget", "history", "repair", "template"],
             &["assessment", "counter_checks"],
             &["event"],
             &["event_log", "results", "stored_log"],

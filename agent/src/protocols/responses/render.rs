@@ -1,6 +1,7 @@
 //! Turns events into `response.*` events. A fold: its state is the response object as it grows.
 
 use chrono::{DateTime, Utc};
+use querent_proof::{ProofLink, ProofOrigin};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
@@ -13,7 +14,6 @@ use crate::event::{
     ToolCallStarted, ToolResult, ToolStatus, Usage, WaitingCall,
 };
 use crate::models::TokenUsage;
-use crate::proof::{ProofLink, ProofOrigin};
 use crate::protocols::run_end::RunEnd;
 use crate::protocols::{Frame, Renderer, add_chart, add_ticket, push_data, push_frames};
 

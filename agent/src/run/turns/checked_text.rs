@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use querent_proof::{MAX_CHECKED, ProofLink, ProofOrigin, Prover, sentence_end};
+
 use super::Turns;
-use crate::proof::{MAX_CHECKED, ProofLink, ProofOrigin, Prover, sentence_end};
 
 /// Expressions of one answer that are computed again.
 const MAX_EXPRESSIONS: usize = 32;

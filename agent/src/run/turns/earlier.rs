@@ -1,13 +1,13 @@
 //! What an answer may rest on beside its own run: the rows that earlier runs of the conversation have read, and what was
 //! said in it. Answers after an application's own tool, and those that go on from `previous_response_id`, often run no query.
 
+use querent_proof::{ProofLink, ProofOrigin, Prover};
 use uuid::Uuid;
 
 use crate::confidence::ResultEvidence;
 use crate::conversation::events_of;
 use crate::event::EventKind;
 use crate::models::ChatRole;
-use crate::proof::{ProofLink, ProofOrigin, Prover};
 use crate::request::CallDecision;
 use crate::run::RunTask;
 use crate::tools;

@@ -1,12 +1,13 @@
 //! The end of an answer: how far it is to be trusted, and what is said in its place where that is less than the settings
 //! ask for. No model is asked about itself.
 
+use querent_proof::{ProofLink, ProofOrigin};
+
 use super::Turns;
 use super::earlier::{evidence_of, rests_on_conversation};
 use super::readings::choices;
 use crate::confidence::{AnswerEvidence, Confidence, ConfidenceFit};
 use crate::coverage::declines;
-use crate::proof::{ProofLink, ProofOrigin};
 use crate::sql_text::one_line;
 
 /// Characters of a query that a held-back answer shows.

@@ -3,12 +3,13 @@
 //! words, whether it calls a figure otherwise than its column is called, and whether it returns more than the question says.
 
 use querent_catalog::{ColumnInfo, TableInfo};
+use querent_proof::common_words::is_common_word;
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem,
     SetExpr, Statement, TableFactor, UnaryOperator, Value,
 };
 
-use crate::coverage::{AskedGap, GapKind, is_common_word, is_opaque_name, misnamed_figure};
+use crate::coverage::{AskedGap, GapKind, is_opaque_name, misnamed_figure};
 use crate::repair::parse_query;
 
 /// The shortest text of a question that a column is looked up by; of a code, a question may have the letters by chance.

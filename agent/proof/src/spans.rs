@@ -41,7 +41,7 @@ impl ProofRows {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn what_months_make_from_one_to_another_is_proven() {

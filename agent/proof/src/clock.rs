@@ -97,7 +97,7 @@ fn hour_of_day(time: &str, behind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::tokens::tokens_in;
+    use crate::tokens::tokens_in;
 
     #[test]
     fn times_of_day_of_several_languages() {

@@ -105,7 +105,7 @@ fn rows_of_years(result: &ProofRows, column: usize, is_said: &impl Fn(i32) -> bo
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn rows_that_have_grown_are_counted() {

@@ -151,7 +151,7 @@ pub(super) fn scale_behind_part(text: &str, number_end: usize) -> Option<(f64, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::tokens::{ShareScale, tokens_in};
+    use crate::tokens::{ShareScale, tokens_in};
 
     fn numbers(text: &str) -> Vec<(f64, bool)> {
         let tokens = tokens_in(text).into_iter();

@@ -4,13 +4,13 @@ use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 
 use super::announced::says_loss;
+use super::common_words::is_common_word;
 use super::dates::{begins_month, dates_in};
 use super::foreign_numbers::{added_part, foreign_part};
 use super::names::GREATEST;
 use super::number_of;
 use super::numbers::{ORDINALS, digits_at, number_at, number_in_words};
 use super::parts::{PARTS, half_of_unit, part_of_whole};
-use crate::coverage::is_common_word;
 
 /// A number, a date or a code in a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -470,7 +470,7 @@ pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
 
 /// Returns where the first sentence of a text ends, behind the space that ends it. One without an end ends with the word
 /// behind its first [`MAX_SENTENCE`] bytes: each number of a sentence is looked at beside all of it.
-pub(crate) fn sentence_end(text: &str) -> Option<usize> {
+pub fn sentence_end(text: &str) -> Option<usize> {
     let mut previous = ' ';
     for (index, c) in text.char_indices() {
         // Chinese and Japanese write no spaces.

@@ -137,7 +137,7 @@ fn scale_of_currency(word: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::proof::tokens::{TextToken, TextTokenKind, tokens_in};
+    use crate::tokens::{TextToken, TextTokenKind, tokens_in};
 
     #[test]
     fn one_of_a_scale_is_a_number() {

@@ -108,7 +108,7 @@ fn regained(
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_museums(text: &str) -> Vec<String> {
         let rows = json!([

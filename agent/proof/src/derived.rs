@@ -239,7 +239,7 @@ pub(super) fn units_in_row(token: &TextToken, place: TokenPlace<'_>, kind: Measu
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn rows_that_are_named_before_are_left_out_of_the_rest() {

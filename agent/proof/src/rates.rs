@@ -345,7 +345,7 @@ fn mean_times_count(
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_rooms(text: &str) -> Vec<String> {
         let types =

@@ -393,8 +393,8 @@ fn columns_of(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> V
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
-    use crate::proof::{ProofOrigin, Prover};
+    use crate::testing::doubted;
+    use crate::{ProofOrigin, Prover};
 
     fn of_dishes(text: &str) -> Vec<String> {
         let rows = json!([["Margherita", 412, 3914.0], ["Diavola", 305, 3660.0], ["Tiramisu", 288, 1872.0]]);

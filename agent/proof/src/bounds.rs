@@ -438,7 +438,7 @@ fn columns_of(result: &ProofRows, sentence: &str) -> Vec<usize> {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn what_only_one_row_is_below_may_be_far_from_it() {

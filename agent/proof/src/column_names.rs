@@ -32,7 +32,7 @@ fn has_parts(name: &str, word: &str, digits: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn a_number_of_a_columns_name_is_no_claim() {

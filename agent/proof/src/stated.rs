@@ -238,7 +238,7 @@ fn result_of(value: f64, sql: String, left: &StatedNumber, right: &StatedNumber,
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_shops(text: &str) -> Vec<String> {
         doubted(

@@ -493,7 +493,7 @@ pub(super) fn is_said_as_difference(clause: &str, token: &TextToken) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn what_the_sentence_before_announces_holds_for_a_part_of_those() {

@@ -54,7 +54,7 @@ fn count_behind(text: &str) -> Option<usize> {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_endpoints(text: &str) -> Vec<String> {
         let rows = json!([

@@ -559,7 +559,7 @@ fn ratio_of_sums(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn the_last_rows_make_a_sum_as_the_first_do() {

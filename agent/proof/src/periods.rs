@@ -68,7 +68,7 @@ impl ProofRows {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn a_number_may_be_of_the_period_before() {

@@ -513,7 +513,7 @@ fn is_unit(letters: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::proof::tokens::{TextTokenKind, tokens_in};
+    use crate::tokens::{TextTokenKind, tokens_in};
 
     #[test]
     fn minus_is_a_sign_where_nothing_is_taken_away() {

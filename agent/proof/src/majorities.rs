@@ -76,7 +76,7 @@ fn singular(word: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_carriers(text: &str) -> Vec<String> {
         let rows = json!([

@@ -8,13 +8,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::claims::{has_word, month_of};
+use super::common_words::is_common_word;
 use super::dates::foreign_names_of_month;
 use super::labels::{
     ends_with_word, find_label, has_exact_word, other_number, quarter_of, says_quarter, stands_as_label,
 };
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
 use super::{CellReference, ProofOrigin, number_of};
-use crate::coverage::is_common_word;
 
 /// Rows whose names are looked for in part, and by their days.
 const MOST_NAMED: usize = 100;
@@ -552,7 +552,7 @@ pub(super) fn share_scale(name: &str, rows: &[Vec<Value>], column: usize) -> Sha
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn a_pair_in_parentheses_is_of_the_rows_that_are_compared() {

@@ -16,6 +16,7 @@ mod claims;
 mod clock;
 mod column_comparisons;
 mod column_names;
+pub mod common_words;
 mod comparisons;
 mod contradictions;
 mod counted_rows;
@@ -60,14 +61,14 @@ use earlier::{EarlierConversation, refers_back};
 use names::{NamedRows, with_apposition, wrong_extreme};
 use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, label_columns, share_scale};
-pub(crate) use tokens::sentence_end;
+pub use tokens::sentence_end;
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
 use unchecked::unchecked_links;
 
 /// Rows of one result that are looked at.
 const MAX_ROWS: usize = 500;
 /// Bytes of an answer that are looked at: each of its numbers is compared with all cells. Those that follow are unproven.
-pub(crate) const MAX_CHECKED: usize = 8 << 10;
+pub const MAX_CHECKED: usize = 8 << 10;
 /// Labels shorter than this are found by chance.
 const SHORTEST_LABEL: usize = 2;
 
@@ -143,7 +144,7 @@ pub enum ProofOrigin {
 
 impl ProofOrigin {
     /// Returns the first cell that it rests on.
-    pub(crate) fn first_cell(&self) -> Option<&CellReference> {
+    pub fn first_cell(&self) -> Option<&CellReference> {
         match self {
             ProofOrigin::Cell { cell, .. } => Some(cell),
             ProofOrigin::Expression { cells, .. } => cells.first(),
@@ -158,7 +159,7 @@ impl ProofOrigin {
 
 /// What the answers of one run are proven by.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Prover {
+pub struct Prover {
     question: Vec<TextToken>,
     question_text: String,
     results: Vec<ProofRows>,
@@ -177,24 +178,24 @@ struct NumberCorrection {
 
 impl Prover {
     /// Nothing more is looked for once the guard is dropped.
-    pub(crate) fn new(question: &str) -> (Self, DropGuard) {
+    pub fn new(question: &str) -> (Self, DropGuard) {
         let prover = Self { question: tokens_in(question), question_text: question.to_lowercase(), ..Self::default() };
         let guard = prover.stop.clone().drop_guard();
         (prover, guard)
     }
 
     /// Adds the result of a call of an earlier run of the conversation.
-    pub(crate) fn add_earlier_result(&mut self, run_id: Uuid, call_index: u32, result: &Value) {
+    pub fn add_earlier_result(&mut self, run_id: Uuid, call_index: u32, result: &Value) {
         self.earlier.add_result(run_id, call_index, result);
     }
 
     /// Adds what was said in the conversation, or returned by the application's own tool.
-    pub(crate) fn add_said(&mut self, text: &str) {
+    pub fn add_said(&mut self, text: &str) {
         self.earlier.add_said(text);
     }
 
     /// Adds the result of a call, as its event has it.
-    pub(crate) fn add_result(&mut self, call_index: u32, query: Option<&str>, result: &Value) {
+    pub fn add_result(&mut self, call_index: u32, query: Option<&str>, result: &Value) {
         self.add_rows(None, call_index, query, result);
     }
 
@@ -224,13 +225,13 @@ impl Prover {
     }
 
     /// Whether there is anything to prove by.
-    pub(crate) fn has_rows(&self) -> bool {
+    pub fn has_rows(&self) -> bool {
         !self.results.is_empty()
     }
 
     /// Corrects the numbers of a sentence that contradict the one cell they can be of. Only what stands from the byte
     /// `from` on is changed. Returns the corrected rest, and the corrections as written and as they stand.
-    pub(crate) fn correct(&self, sentence: &str, from: usize) -> (String, Vec<(String, String)>) {
+    pub fn correct(&self, sentence: &str, from: usize) -> (String, Vec<(String, String)>) {
         let mut text = sentence[from..].to_owned();
         let mut made = Vec::new();
         let mut corrections = self.corrections(sentence);
@@ -346,7 +347,7 @@ impl Prover {
     }
 
     /// Links the parts of a text.
-    pub(crate) fn links(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
+    pub fn links(&self, text: &str, corrections: &[(String, String)]) -> Vec<ProofLink> {
         let mut links = Vec::new();
         let mut left = corrections.to_vec();
         let fences = code_fences(text);

@@ -9,12 +9,12 @@ use std::collections::HashSet;
 use chrono::NaiveDate;
 use serde_json::Value;
 
+use super::common_words::is_common_word;
 use super::foreign_extremes::foreign_extreme;
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, TextTokenKind, day_of, find_word, is_name, last_words, says, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin, number_of};
-use crate::coverage::is_common_word;
 
 /// Rows of which the most and the least are known.
 const MAX_RANKED: usize = 500;
@@ -548,7 +548,7 @@ fn is_english(text: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_routes(text: &str) -> Vec<String> {
         let routes = json!([

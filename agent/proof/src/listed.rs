@@ -44,7 +44,7 @@ fn rows_named_about(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     #[test]
     fn rows_that_are_listed_are_counted() {

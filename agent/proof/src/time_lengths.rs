@@ -55,7 +55,7 @@ fn seconds_of_parts(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
 mod tests {
     use serde_json::json;
 
-    use crate::proof::testing::doubted;
+    use crate::testing::doubted;
 
     fn of_race(text: &str) -> Vec<String> {
         doubted(
