@@ -4,6 +4,7 @@ use super::bounds::PERIODS;
 use super::tokens::find_word;
 
 /// What words announce.
+#[derive(Clone, Copy)]
 pub(super) struct AnnouncedOperation {
     pub(super) total: bool,
     pub(super) average: bool,
@@ -87,7 +88,25 @@ const OTHER_CHANGES: [&str; 2] = [" caiu", " subiu"];
 const MORE: [&str; 5] = [" gain", "higher", "more", "larger", "greater"];
 const LESS: [&str; 4] = ["lower", "fewer", "less", "smaller"];
 /// Words by which a number without its sign is a loss.
-const LOSSES: [&str; 35] = [
+const LOSSES: [&str; 53] = [
+    "spent",
+    "spend",
+    "outgoing",
+    "outgoings",
+    "debit",
+    "debits",
+    "paid",
+    "payment",
+    "payments",
+    "charge",
+    "charged",
+    "expense",
+    "expenses",
+    "withdrawn",
+    "withdrawal",
+    "purchase",
+    "purchases",
+    "bill",
     "lost",
     "loss",
     "losses",

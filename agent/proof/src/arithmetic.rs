@@ -7,12 +7,15 @@ use super::announced::{AnnouncedOperation, ChangeDirection, direction_in};
 use super::claims::is_said_of_one;
 use super::rows::TokenPlace;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says};
+use super::units::{factor_to_unit, unit_beside};
 use super::{CellReference, ProofOrigin, ProofRows, number_of};
 
 /// Cells of which pairs are tried, and those of several results.
 const MAX_PAIRED: usize = 24;
 const MAX_ACROSS: usize = 8;
 
+/// A whole number below this is the sum or the difference of two only where it is their very sum.
+const SMALL: f64 = 20.0;
 /// The longest sentence whose change has a direction, in bytes.
 const LONGEST_CHANGE: usize = 1_000;
 
@@ -34,6 +37,8 @@ pub(super) struct WantedNumber<'a> {
     is_of_one: bool,
     /// Whether the sentence speaks of several changes: `up by 91 and then down by 26`.
     is_of_several: bool,
+    /// Whether it is of a unit, so that it is no share: `8.9 GB`.
+    is_measured: bool,
 }
 
 impl<'a> WantedNumber<'a> {
@@ -57,7 +62,8 @@ impl<'a> WantedNumber<'a> {
         let is_of_one = is_said_of_one(result, token, place);
         let is_of_several = sentence.len() > LONGEST_CHANGE || sentence.matches(" by ").count() > 1;
         let others = result.other_rows(place);
-        Self { number, rows, others, change, is_points, compared, column, is_of_one, is_of_several }
+        let is_measured = !number.is_percent && unit_beside(token, clause).is_some();
+        Self { number, rows, others, change, is_points, compared, column, is_of_one, is_of_several, is_measured }
     }
 
     fn is_named(&self, cell: &NumberCell) -> bool {
@@ -96,6 +102,13 @@ impl NumberCell {
     fn new(result: &ProofRows, row: usize, column: usize, value: &Value) -> Option<Self> {
         let is_whole = value.as_number().is_some_and(|number| !number.is_f64());
         Some(Self { value: number_of(value)?, is_whole, text: text_of(value), reference: result.cell(row, column) })
+    }
+
+    /// Whether it may be added to what another cell holds: one of its column, of its kind, or about as large.
+    fn is_of_magnitude_of(&self, other: &Self) -> bool {
+        const MOST: f64 = 20.0;
+        let (one, other_value) = (self.value.abs(), other.value.abs());
+        self.is_of_kind(other) || (one <= MOST * other_value && other_value <= MOST * one)
     }
 
     /// Whether it may be a part of what another cell counts or measures: hours are no part of tickets.
@@ -240,7 +253,13 @@ pub(super) fn is_of_other_year(
 
 /// Returns what proves, or refutes, a number that the words right before it call the mean or the median of all rows, `the median
 /// is 5`; that some row has it is no proof. `None` where they do not, or where the query computes such.
-pub(super) fn typical_origin(result: &ProofRows, number: &WrittenNumber, before: &str) -> Option<ProofOrigin> {
+pub(super) fn typical_origin(
+    result: &ProofRows,
+    number: &WrittenNumber,
+    token: &TextToken,
+    clause: &str,
+) -> Option<ProofOrigin> {
+    let before = &clause[..token.start];
     const LINKS: [&str; 4] = ["is", "was", "of", "at"];
     const MEDIANS: [&str; 1] = ["median"];
     const MEANS: [&str; 3] = ["average", "mean", "avg"];
@@ -254,7 +273,8 @@ pub(super) fn typical_origin(result: &ProofRows, number: &WrittenNumber, before:
         let said = format!("{} {}", result.query_text, result.columns.join(" ")).to_lowercase();
         names.iter().any(|name| said.contains(name))
     };
-    let is_median = says(&MEDIANS) && !is_computed(&MEDIANS);
+    // A column of 50th percentiles has them of each row.
+    let is_median = says(&MEDIANS) && !is_computed(&["median", "p50"]);
     let is_mean = !is_median && says(&MEANS) && !is_computed(&MEANS);
     if !is_linked || result.rows.len() < 2 || result.rows.len() < result.row_count || !(is_median || is_mean) {
         return None;
@@ -265,6 +285,12 @@ pub(super) fn typical_origin(result: &ProofRows, number: &WrittenNumber, before:
         let cells: Vec<NumberCell> =
             values.filter_map(|(row, values)| NumberCell::new(result, row, column, values.get(column)?)).collect();
         let (expression, value) = if is_median { median_of(&cells)? } else { mean_of(&cells)? };
+        // `8.3 minutes` of a column of seconds.
+        let factor = result.columns.get(column).and_then(|name| factor_to_unit(name, token, clause));
+        let (expression, value) = match factor.filter(|factor| *factor != 1.0) {
+            Some(factor) => (format!("{factor:?} * ({expression})"), factor * value),
+            None => (expression, value),
+        };
         number.stands_for(value, result.share_scale(column)).then(|| ProofOrigin::Expression {
             expression,
             value,
@@ -371,6 +397,7 @@ pub(super) fn expression_across<'r>(
         column: None,
         is_of_one: false,
         is_of_several: true,
+        is_measured: false,
     };
     paired(&wanted, &cells, &announced, ShareScale::Unknown)
 }
@@ -384,7 +411,7 @@ fn paired(
     let cells = &cells[..cells.len().min(MAX_PAIRED)];
     let number = wanted.number;
     // `Two regions had a rate above 20 %`: two is no share.
-    let may_be_share = number.is_percent || number.tolerance < 0.5;
+    let may_be_share = number.is_percent || (number.tolerance < 0.5 && !wanted.is_measured);
     let ratio = number.rounded();
     // A percentage is a difference or a sum only of percentages.
     let is_points_of_fraction = wanted.is_points && !number.is_percent && scale == ShareScale::Fraction;
@@ -397,6 +424,13 @@ fn paired(
             let found = |sql: String, value: f64, scale: ShareScale| {
                 let cells = vec![left.reference.clone(), right.reference.clone()];
                 number.stands_for(value, scale).then_some((sql, value, cells))
+            };
+            // Nobody rounds 6.5 to 7, nor takes a mark from a number of tickets.
+            let may_be_added = left.is_of_magnitude_of(right);
+            let is_small = number.tolerance >= 0.5 && number.value.abs() < SMALL;
+            let added = |sql: String, value: f64| {
+                let is_so = may_be_added && (!is_small || (value.fract().abs() < 1e-6));
+                is_so.then(|| found(sql, value, scale)).flatten()
             };
             let (l, r) = (&left.text, &right.text);
             let has_ratio = right.value != 0.0;
@@ -421,13 +455,13 @@ fn paired(
             };
             let tried = [
                 (announced.difference && is_of_kind && is_so_directed)
-                    .then(|| found(format!("{l} - {r}"), left.value - right.value, scale)),
+                    .then(|| added(format!("{l} - {r}"), left.value - right.value)),
                 // `8.15 points` between shares that are kept as fractions.
                 (announced.difference && is_points_of_fraction).then(|| {
                     let value = 100.0 * (left.value - right.value);
                     found(format!("100.0e0 * ({l} - {r})"), value, ShareScale::Unknown)
                 }),
-                (announced.total && is_of_kind).then(|| found(format!("{l} + {r}"), left.value + right.value, scale)),
+                (announced.total && is_of_kind).then(|| added(format!("{l} + {r}"), left.value + right.value)),
                 (announced.ratio && has_ratio && !number.is_percent).then(|| {
                     let value = left.value / right.value;
                     let cells = vec![left.reference.clone(), right.reference.clone()];

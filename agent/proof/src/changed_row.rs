@@ -1,10 +1,10 @@
 //! Changes of one row without another number beside them: `Glass and Salt lost 8 % and 10 %` between the columns of two years, and
 //! `by December it had regained 4.5 m` since a row of the sentence before.
 
+use super::candidates::most_candidates;
 use super::counted_rows::changing_column;
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
-use super::specific::most_candidates;
 use super::tokens::{ShareScale, TextToken, WrittenNumber, last_words, says};
 use super::units::{is_in_other_unit, is_of_other_dimension};
 use super::{ProofOrigin, number_of};

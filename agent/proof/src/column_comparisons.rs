@@ -5,7 +5,8 @@ use super::names::NamePlace;
 use super::number_of;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
-use super::tokens::{clauses, says};
+use super::sentences::clauses;
+use super::tokens::says;
 
 /// The longest sentence that is looked at, in bytes.
 const LONGEST: usize = 600;

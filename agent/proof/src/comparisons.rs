@@ -9,8 +9,9 @@ use super::names::NamePlace;
 use super::number_of;
 use super::ranks::measured_columns;
 use super::rows::ProofRows;
+use super::sentences::clauses;
 use super::tokens::{
-    ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, find_word, is_name, last_words, says, tokens_in,
+    ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, is_name, last_words, says, tokens_in,
 };
 use super::units::is_unit_called;
 
@@ -275,13 +276,21 @@ pub(super) fn wrong_texts(result: &ProofRows, sentence: &str) -> Vec<NamePlace> 
     let columns: Vec<usize> = (0..result.columns.len())
         .filter(|column| (0..result.rows.len()).all(|row| text(row, *column).is_some()))
         .collect();
+    // A number of theirs tells rows apart as well: `ticket 90257 was handled by Tom`.
+    let is_number = |column: &usize| result.rows.iter().all(|row| row.get(*column).is_some_and(Value::is_number));
     let key = columns.iter().copied().find(|column| result.tells_apart(*column));
-    let Some(key) = key.filter(|_| is_whole && columns.len() > 1) else {
+    let key = key.or_else(|| result.label_columns().iter().copied().find(is_number));
+    let Some(key) = key.filter(|key| is_whole && columns.iter().any(|column| column != key)) else {
         return Vec::new();
     };
     let mut wrong = Vec::new();
     let named_in = |part: &str| -> Vec<usize> {
-        (0..result.rows.len()).filter(|row| text(*row, key).is_some_and(|name| has_word(part, name))).collect()
+        let name = |row: usize| match result.rows.get(row)?.get(key)? {
+            Value::String(name) => Some(name.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        (0..result.rows.len()).filter(|row| name(*row).is_some_and(|name| has_word(part, &name))).collect()
     };
     let of_sentence = named_in(sentence);
     for (clause, offset) in clauses(sentence) {

@@ -5,9 +5,11 @@
 use chrono::Datelike;
 use serde_json::Value;
 
+use super::bounds::{NumberBound, bound_before};
 use super::column_comparisons::wrongly_compared_columns;
+use super::extremes::{GREATEST, LEAST, is_of_what_no_column_has};
 use super::mixed_up::{numbers_of_other_months, only_column_of_days, swapped_columns, wrong_month};
-use super::names::{GREATEST, LEAST, NamePlace};
+use super::names::NamePlace;
 use super::number_of;
 use super::rows::ProofRows;
 use super::tokens::{TextToken, TextTokenKind, day_of, find_word, last_words, says, tokens_in};
@@ -169,6 +171,10 @@ fn wrong_superlative(result: &ProofRows, sentence: &str, tokens: &[TextToken]) -
             true => Vec::new(),
             false => result.numbers(column),
         };
+        // `The highest turnover: 21 of 96 people left`.
+        if is_of_what_no_column_has(result, gap) {
+            continue;
+        }
         let is_wrong = || is_no_extreme(result, token, cells, is_greatest, &result.labelled(sentence));
         if !is_of_group(result, sentence) && is_wrong() {
             wrong.push((token.start, token.end));
@@ -245,7 +251,10 @@ fn wrong_day(result: &ProofRows, others: &[ProofRows], sentence: &str, tokens: &
         let days: Vec<&TextToken> = of_segment()
             .filter(|token| matches!(token.kind, TextTokenKind::Date(_) | TextTokenKind::YearDay { .. }))
             .collect();
-        let numbers: Vec<&TextToken> = of_segment().filter(|token| number(token).is_some()).collect();
+        // `Exceeded 110 kW on Jan 16` is no 110 of that day.
+        let is_bound = |token: &TextToken| bound_before(sentence, token.start).is_some_and(NumberBound::is_strict);
+        let numbers: Vec<&TextToken> =
+            of_segment().filter(|token| number(token).is_some() && !is_bound(token)).collect();
         let ([day], [said]) = (days.as_slice(), numbers.as_slice()) else { continue };
         let (day, said) = (*day, *said);
         if number(said).is_none_or(|value| value < LEAST) || says(segment, &OTHERWISE) || segment.contains("n't") {

@@ -4,9 +4,11 @@
 use chrono::Datelike;
 use serde_json::Value;
 
+use super::bounds::{NumberBound, bound_before};
 use super::claims::is_exact;
 use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{TextToken, TextTokenKind, WrittenNumber, day_of, last_words, says, tokens_in};
+use super::units::unit_beside;
 use super::{ProofOrigin, number_of};
 
 /// Words of a change upwards, of one downwards, and of none.
@@ -34,6 +36,93 @@ pub(super) fn counted_rows_origin(
         let is_after = year_condition(place.sentence)?;
         (0..result.columns.len()).find_map(|column| rows((column, rows_of_years(result, column, &is_after)?)))
     })
+}
+
+/// Returns what proves how many rows a clause names by what they share, `eight builds ran on September 16`, `four failed` of a
+/// column of outcomes, and of how many things there are rows, `the five lines`.
+pub(super) fn group_count_origin(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> Option<ProofOrigin> {
+    const MOST_ROWS: usize = 100;
+    let rows = 2..=MOST_ROWS;
+    if !is_exact(number) || !rows.contains(&result.rows.len()) || result.rows.len() < result.row_count {
+        return None;
+    }
+    let behind = place.clause.get(token.end..)?.trim_start();
+    let is_so =
+        |rows: &Vec<usize>| !rows.is_empty() && rows.len() < result.rows.len() && rows.len() as f64 == number.value;
+    let of_outcome = rows_of_outcome(result, behind).filter(|(_, rows)| is_so(rows));
+    let of_day = || {
+        let rows = result.labelled(behind);
+        let is_of_group = is_so(&rows) && rows.len() > 1 && unit_beside(token, place.clause).is_none();
+        is_of_group.then(|| (result.column_of_times().unwrap_or_default(), rows))
+    };
+    let of_things = || {
+        let word = behind.split(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
+        let column = result.label_columns().iter().copied().find(|column| {
+            let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
+            word.len() > 3 && name.split('_').any(|part| part.trim_end_matches('s') == word.trim_end_matches('s'))
+        })?;
+        let mut seen: Vec<&Value> = Vec::new();
+        let first = (0..result.rows.len()).filter(|row| {
+            let value = result.rows.get(*row).and_then(|row| row.get(column));
+            let is_new = value.is_some_and(|value| !value.is_null() && !seen.contains(&value));
+            seen.extend(value.filter(|_| is_new));
+            is_new
+        });
+        let rows: Vec<usize> = first.collect();
+        (rows.len() as f64 == number.value).then_some((column, rows))
+    };
+    let (column, rows) = of_outcome.or_else(of_day).or_else(of_things)?;
+    Some(result.origin_of_count(&rows, column))
+}
+
+/// Returns the rows whose outcome is the first that a text says, in whichever form: those of `success` of `succeeded`.
+fn rows_of_outcome(result: &ProofRows, text: &str) -> Option<(usize, Vec<usize>)> {
+    const OUTCOMES: [&str; 8] = ["status", "state", "outcome", "result", "stage", "verdict", "decision", "type"];
+    const STEM: usize = 4;
+    const NEAR: usize = 4;
+    let stem = |word: &str| word.get(..STEM).map(str::to_lowercase);
+    let column =
+        result.columns.iter().position(|name| name.to_lowercase().split('_').any(|part| OUTCOMES.contains(&part)))?;
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).take(NEAR);
+    words.find_map(|word| {
+        let wanted = stem(word)?;
+        let is_of = |row: &usize| {
+            let outcome = result.rows.get(*row).and_then(|row| row.get(column)?.as_str());
+            outcome.and_then(stem).is_some_and(|own| own == wanted)
+        };
+        let rows: Vec<usize> = (0..result.rows.len()).filter(is_of).collect();
+        (!rows.is_empty()).then_some((column, rows))
+    })
+}
+
+/// Whether a number counts the rows of which the words behind it say a bound: `four wards have an average stay above 6 days`.
+pub(super) fn counts_what_is_bounded(
+    result: &ProofRows,
+    token: &TextToken,
+    number: &WrittenNumber,
+    place: TokenPlace<'_>,
+) -> bool {
+    const BEFORE: [&str; 5] = ["", "only", "and", "but", "just"];
+    let Some(behind) = place.clause.get(token.end..) else { return false };
+    let noun = behind.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let begins = BEFORE.contains(&last_words(&place.clause[..token.start], 1).as_str());
+    let is_bounded = tokens_in(behind).iter().any(|one| {
+        matches!(one.kind, TextTokenKind::Number(_))
+            && bound_before(behind, one.start).is_some_and(NumberBound::is_strict)
+    });
+    is_exact(number)
+        && number.value <= result.rows.len() as f64
+        && noun.len() > 2
+        && noun.ends_with('s')
+        && begins
+        && is_bounded
+        && unit_beside(token, place.clause).is_none()
+        && result.column_behind(token, place.clause).is_none()
 }
 
 /// Returns the rows that have changed as the words behind a number say, and the column that says so.

@@ -97,7 +97,9 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
         };
         // `2–5 June`, and `2 to 5 June`.
         let hyphened = previous.and_then(|at| words.get(at)).and_then(|(start, word)| hyphened_days(*start, word));
-        let before = hyphened.map(|(_, last)| last).or_else(|| number(previous));
+        // Of `Jul 26, Aug 1` the 26 is of July.
+        let is_listed = previous.and_then(|at| words.get(at)).is_some_and(|(_, word)| word.ends_with(','));
+        let before = hyphened.map(|(_, last)| last).or_else(|| number(previous).filter(|_| !is_listed));
         let before = before.filter(|(_, _, day)| (1..=31).contains(day));
         let first = hyphened.map(|(first, _)| first).or_else(|| first_of_range(&words, previous?, before?.2));
         let after = if is_link(index + 1) { index + 2 } else { index + 1 };
@@ -137,15 +139,15 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
             (_, Some((_, end, year))) if YEARS.contains(&year) => {
                 push(*start, end, TextTokenKind::Date(days_of_month(year, month)));
             }
-            // `March 9`, and `9 March`: of any year.
-            (_, Some((_, end, day))) if (1..=31).contains(&day) && !is_link(index + 1) => {
-                push(*start, end, TextTokenKind::YearDay { month, day });
-            }
+            // `9 March`, and `March 9`: of any year. Of `on 19 March, 8 days later` the 19th.
             (Some((begin, _, day)), _) => {
                 push(begin, word_end, TextTokenKind::YearDay { month, day });
                 if let Some((begin, end, day)) = first {
                     push(begin, end, TextTokenKind::YearDay { month, day });
                 }
+            }
+            (_, Some((_, end, day))) if (1..=31).contains(&day) && !is_link(index + 1) && !word.ends_with(',') => {
+                push(*start, end, TextTokenKind::YearDay { month, day });
             }
             _ => {}
         }

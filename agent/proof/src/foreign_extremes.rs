@@ -1,7 +1,7 @@
 //! Superlatives of German, Dutch, French, Spanish, Portuguese and Italian: `die höchste`, `le plus cher`, `el más largo`; and
 //! those of English that no list has, `the dearest`.
 
-use super::names::Extreme;
+use super::extremes::Extreme;
 use super::tokens::{last_words, says};
 
 /// Stems of German and Dutch superlatives that say the greatest value, and the least.

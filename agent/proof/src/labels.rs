@@ -43,11 +43,28 @@ pub(super) fn stands_as_label(text: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns the quarter that a name ends with: of `2024-Q3`.
+/// Returns the quarter that a name of one of a year has: of `2024-Q3`, and of `Q3 2024`.
 pub(super) fn quarter_of(value: &Value) -> Option<u32> {
-    let (before, quarter) = value.as_str()?.rsplit_once(['Q', 'q'])?;
+    let name = value.as_str()?;
+    let (before, behind) = name.rsplit_once(['Q', 'q'])?;
     let is_apart = !before.ends_with(char::is_alphanumeric) && !before.is_empty();
-    quarter.parse().ok().filter(|quarter| is_apart && (1..=4).contains(quarter))
+    let number = match (is_apart, before.is_empty().then(|| year_of(value)).flatten()) {
+        (true, _) => behind,
+        (false, Some(year)) => behind.strip_suffix(&year)?.trim_end_matches([' ', '-', '/', '_']),
+        (false, None) => return None,
+    };
+    number.parse().ok().filter(|quarter| (1..=4).contains(quarter))
+}
+
+/// Returns the year that the name of a period begins or ends with: of `Q3 2024`, of `2024-03`, and of `2024`.
+pub(super) fn year_of(value: &Value) -> Option<String> {
+    const YEARS: std::ops::Range<u32> = 1700..2200;
+    const LONGEST: usize = "September 2024".len();
+    let name = value.as_str().filter(|name| name.len() <= LONGEST)?;
+    let is_year = |part: &&str| part.len() == 4 && part.parse().is_ok_and(|year: u32| YEARS.contains(&year));
+    let parts = || name.split(|c: char| !c.is_alphanumeric());
+    let mut ends = parts().next().into_iter().chain(parts().next_back());
+    ends.find(is_year).map(str::to_owned)
 }
 
 /// Whether a text speaks of a quarter: `Q3`, `the third quarter`.
@@ -66,6 +83,42 @@ pub(super) fn other_number(name: &str) -> Vec<String> {
         (true, Some(one)) => vec![one.to_owned()],
         (true, None) => ["s", "es", "n", "en"].iter().map(|ending| format!("{name}{ending}")).collect(),
     }
+}
+
+/// The names of days and months as they are written in short, with those in full.
+const IN_FULL: [(&str, &[&str]); 22] = [
+    ("mon", &["Monday", "Mondays"]),
+    ("tue", &["Tuesday", "Tuesdays"]),
+    ("tues", &["Tuesday", "Tuesdays"]),
+    ("wed", &["Wednesday", "Wednesdays"]),
+    ("thu", &["Thursday", "Thursdays"]),
+    ("thur", &["Thursday", "Thursdays"]),
+    ("thurs", &["Thursday", "Thursdays"]),
+    ("fri", &["Friday", "Fridays"]),
+    ("sat", &["Saturday", "Saturdays"]),
+    ("sun", &["Sunday", "Sundays"]),
+    ("jan", &["January"]),
+    ("feb", &["February"]),
+    ("mar", &["March"]),
+    ("apr", &["April"]),
+    ("jun", &["June"]),
+    ("jul", &["July"]),
+    ("aug", &["August"]),
+    ("sep", &["September"]),
+    ("sept", &["September"]),
+    ("oct", &["October"]),
+    ("nov", &["November"]),
+    ("dec", &["December"]),
+];
+
+/// Returns a name that is short for a day or a month in full, `Friday` of `Fri`, and one of several words as they are spoken,
+/// `treatment a` of `treatment_a`.
+pub(super) fn other_length(name: &str) -> Vec<String> {
+    let short = name.trim_end_matches('.').to_lowercase();
+    let found = IN_FULL.iter().find(|(known, _)| *known == short);
+    let in_full = found.into_iter().flat_map(|(_, full)| full.iter().map(|name| (*name).to_owned()));
+    let in_words = name.contains('_').then(|| name.replace('_', " "));
+    in_full.chain(in_words).collect()
 }
 
 /// Whether a text says the two ends of a label: `between Dover and Calais` of `Dover-Calais`.

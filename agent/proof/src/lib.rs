@@ -11,6 +11,7 @@ mod arithmetic;
 mod arrows;
 mod bound_phrases;
 mod bounds;
+mod candidates;
 mod changed_row;
 mod claims;
 mod clock;
@@ -23,6 +24,7 @@ mod counted_rows;
 mod dates;
 mod derived;
 mod earlier;
+mod extremes;
 mod foreign_extremes;
 mod foreign_numbers;
 mod labels;
@@ -34,12 +36,16 @@ mod numbers;
 mod others;
 mod own;
 mod parts;
+mod period_changes;
 mod periods;
 mod ranks;
 mod rates;
 mod respective;
+mod row_names;
 mod rows;
 mod scales;
+mod sentences;
+mod slips;
 mod spans;
 mod specific;
 mod stated;
@@ -58,11 +64,13 @@ use uuid::Uuid;
 
 use bounds::bound_before;
 use earlier::{EarlierConversation, refers_back};
-use names::{NamedRows, with_apposition, wrong_extreme};
+use extremes::{with_apposition, wrong_extreme};
+use names::NamedRows;
 use ranks::WordedFactor;
 use rows::{ProofRows, TokenPlace, label_columns, share_scale};
-pub use tokens::sentence_end;
-use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, code_fences, day_of, tokens_in};
+pub use sentences::sentence_end;
+use sentences::{clauses, code_fences};
+use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, tokens_in};
 use unchecked::unchecked_links;
 
 /// Rows of one result that are looked at.
@@ -272,7 +280,7 @@ impl Prover {
                 && bound_before(clause, only.start).is_none()
                 // Digits alone would be replaced, and not what stands behind them.
                 && !matches!(&only.kind, TextTokenKind::Number(number) if number.is_scaled)
-                && is_of_magnitude(only, &value)
+                && self.is_slip(only, &cell, &value)
                 && !announced::announces_more(sentence)
                 && !only.equals(&value, ShareScale::Unknown)
                 && !self.is_said_of(&cell, sentence)
@@ -322,6 +330,7 @@ impl Prover {
             || is_denied
             || token.is_beside(clause)
             || (token.is_quarter() && !self.has_days())
+            || token.is_half_year()
             || self.is_of_column_name(token, clause)
     }
 
@@ -354,7 +363,7 @@ impl Prover {
         let said = format!("{} {}", self.question_text, self.earlier.said_text());
         let names = self.results.last().and_then(|result| NamedRows::new(result, &self.results, &said));
         let mut before = "";
-        for (sentence, sentence_start) in tokens::sentences(text) {
+        for (sentence, sentence_start) in sentences::sentences(text) {
             if self.stop.is_cancelled() {
                 return Vec::new();
             }
@@ -538,14 +547,6 @@ impl Prover {
         }
         found
     }
-}
-
-/// Whether a number may be a slip for what a cell holds: one of another magnitude is in another unit, or something else.
-fn is_of_magnitude(token: &TextToken, value: &Value) -> bool {
-    const MOST: f64 = 1_000.0;
-    let (TextTokenKind::Number(number), Some(value)) = (&token.kind, number_of(value)) else { return true };
-    let (written, found) = (number.value.abs(), value.abs());
-    written == 0.0 || found == 0.0 || (written <= found * MOST && found <= written * MOST)
 }
 
 /// Returns the number that a cell is.

@@ -9,8 +9,10 @@ use super::arrows::arrow_origin;
 use super::bounds::{NumberBound, bound_before, bound_between, bound_origin, count_origin, denies, widened};
 use super::changed_row::changed_row_origin;
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
+use super::counted_rows::{counts_what_is_bounded, group_count_origin};
 use super::derived::derived_origin;
 use super::listed::listed_count_origin;
+use super::period_changes::period_change_origin;
 use super::ranks::WordedFactor;
 use super::rows::{ProofRows, TokenPlace};
 use super::scales::scale_of_column;
@@ -108,7 +110,7 @@ impl Prover {
             if let TextTokenKind::Number(number) = &token.kind
                 && labelled.is_empty()
                 && found.is_some()
-                && let Some(origin) = arithmetic::typical_origin(result, number, &clause[..token.start])
+                && let Some(origin) = arithmetic::typical_origin(result, number, token, clause)
             {
                 return origin;
             }
@@ -149,6 +151,16 @@ impl Prover {
             if let Some(origin) = counted.filter(|_| bound.is_none()) {
                 return origin;
             }
+            if bound.is_none()
+                && let Some(origin) =
+                    self.results.last().and_then(|result| group_count_origin(result, token, number, place))
+            {
+                return origin;
+            }
+            // `Four wards stay above 6 days` counts them, and is no difference of two cells.
+            if self.results.last().is_some_and(|result| counts_what_is_bounded(result, token, number, place)) {
+                return ProofOrigin::Unproven;
+            }
             // What bounds is no difference, although it says `more`.
             if let Some(bound) = bound.filter(|bound| bound.is_strict()) {
                 let ratio = self.bounded_ratio(bound, number.value, place);
@@ -166,7 +178,8 @@ impl Prover {
             }
             for result in self.results.iter().rev() {
                 let rows = result.rows_of_number(token, place);
-                let changed = changed_row_origin(result, token, number, place);
+                let changed = changed_row_origin(result, token, number, place)
+                    .or_else(|| period_change_origin(result, token, number, place));
                 if let Some(origin) = changed.or_else(|| derived_origin(result, &rows, token, place)) {
                     return origin;
                 }

@@ -41,6 +41,8 @@ const BOUNDS: [&str; 12] = [
     "less than",
     "more than",
 ];
+/// Words before a number of quarters that are those of a year.
+const PERIODS_BEFORE: [&str; 9] = ["last", "first", "next", "past", "previous", "following", "these", "those", "all"];
 /// How far a part rounds, of itself.
 const PART_TOLERANCE: f64 = 0.1;
 /// The parts that people say, in percent: nobody calls 75 % four fifths.
@@ -83,7 +85,10 @@ pub(super) fn part_of_whole(
         let before = found.iter().filter(|known| known.end <= start).max_by_key(|known| known.end);
         let number = before.filter(|known| matches!(&text[known.end..start], " " | "-"))?;
         let TextTokenKind::Number(WrittenNumber { value, is_percent: false, .. }) = number.kind else { return None };
-        (2.0..10.0).contains(&value).then_some((value, number.start))?
+        // `The last two quarters` are periods, and four quarters no part.
+        let is_of_time =
+            singular == "quarter" && PERIODS_BEFORE.contains(&last_words(&text[..number.start], 1).as_str());
+        ((2.0..*parts).contains(&value) && !is_of_time).then_some((value, number.start))?
     };
     Some((TextTokenKind::Number(part_of_percent(100.0 * count / parts)), begin))
 }

@@ -3,6 +3,7 @@
 
 use super::bounds::NumberBound;
 use super::tokens::find_word;
+use super::units::is_unit_of_column;
 use super::{CellReference, ProofOrigin, ProofRows, number_of};
 
 /// Rows of which a place is counted.
@@ -137,6 +138,13 @@ pub(super) fn factor_origin(
     found
 }
 
+/// Returns a lowercase name of a column without the unit that it ends with.
+fn without_unit(name: &str) -> &str {
+    name.rsplit_once('_')
+        .filter(|(stem, unit)| !stem.is_empty() && is_unit_of_column(unit))
+        .map_or(name, |(stem, _)| stem)
+}
+
 /// Returns the columns of numbers that a sentence names, else all but the labels.
 pub(super) fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize> {
     let labels = result.label_columns();
@@ -145,11 +153,19 @@ pub(super) fn measured_columns(result: &ProofRows, sentence: &str) -> Vec<usize>
             && result.rows.iter().any(|row| row.get(*column).is_some_and(|value| number_of(value).is_some()))
     };
     let measured: Vec<usize> = (0..result.columns.len()).filter(is_measured).collect();
-    // `No-shows` of `no_shows`.
+    // `No-shows` of `no_shows`, and `churned MRR` of `churned_mrr_usd`.
     let sentence = sentence.replace('-', " ");
-    let is_named = |column: &&usize| {
-        result.columns.get(**column).is_some_and(|name| find_word(&sentence, &name.replace('_', " ")).is_some())
+    let said_as = |column: usize| {
+        let name = result.columns.get(column)?.to_lowercase();
+        let words = without_unit(&name).replace('_', " ");
+        [name.replace('_', " "), words].into_iter().find(|words| find_word(&sentence, words).is_some())
     };
-    let named: Vec<usize> = measured.iter().filter(is_named).copied().collect();
-    if named.is_empty() { measured } else { named }
+    let named: Vec<(usize, String)> = measured.iter().filter_map(|column| Some((*column, said_as(*column)?))).collect();
+    // `Churned MRR` is none of `mrr_usd`.
+    let is_part = |words: &String| {
+        named.iter().any(|(_, other)| other.len() > words.len() && find_word(other, words).is_some())
+            && sentence.to_lowercase().matches(words.as_str()).count() == 1
+    };
+    let own: Vec<usize> = named.iter().filter(|(_, words)| !is_part(words)).map(|(column, _)| *column).collect();
+    if own.is_empty() { measured } else { own }
 }

@@ -3,10 +3,10 @@
 //! unit than its column is called by.
 
 use super::bounds::{NumberBound, bound_before};
+use super::candidates::most_candidates;
 use super::claims::{QUANTITIES, is_exact};
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
-use super::specific::most_candidates;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, find_word, last_words, says, tokens_in};
 use super::units::{factor_to_unit, is_same_unit};
 use super::{ProofOrigin, number_of};

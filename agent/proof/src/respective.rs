@@ -10,7 +10,7 @@ impl ProofRows {
             return Vec::new();
         }
         let place = |row| Some((row, self.label_place(row, sentence)?.1));
-        let named = self.labelled(sentence);
+        let named = self.labelled_by_name(sentence);
         let names_all = named.is_empty() && self.names_every_row(sentence);
         let named = if names_all { (0..self.rows.len()).collect() } else { named };
         let mut found: Vec<(usize, usize)> = named.into_iter().filter_map(place).collect();

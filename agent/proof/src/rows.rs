@@ -3,23 +3,16 @@
 
 use std::borrow::Cow;
 
-use chrono::{Datelike, NaiveDate, Weekday};
+use chrono::Datelike;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::claims::{has_word, month_of};
-use super::common_words::is_common_word;
+use super::claims::month_of;
 use super::dates::foreign_names_of_month;
-use super::labels::{
-    ends_with_word, find_label, has_exact_word, other_number, quarter_of, says_quarter, stands_as_label,
-};
-use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
+use super::labels::{ends_with_word, find_label, other_length, other_number, quarter_of};
+use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber};
 use super::{CellReference, ProofOrigin, number_of};
 
-/// Rows whose names are looked for in part, and by their days.
-const MOST_NAMED: usize = 100;
-/// Words of a name that is looked for in part.
-const MOST_WORDS: usize = 4;
 /// A longer sentence is no list of names and of as many numbers.
 pub(super) const LONGEST_LISTED: usize = 400;
 
@@ -73,20 +66,8 @@ impl<'t> TokenPlace<'t> {
     }
 }
 
-/// The days of a week, and several of each.
-const WEEKDAYS: [(&str, &str, Weekday); 7] = [
-    ("monday", "mondays", Weekday::Mon),
-    ("tuesday", "tuesdays", Weekday::Tue),
-    ("wednesday", "wednesdays", Weekday::Wed),
-    ("thursday", "thursdays", Weekday::Thu),
-    ("friday", "fridays", Weekday::Fri),
-    ("saturday", "saturdays", Weekday::Sat),
-    ("sunday", "sundays", Weekday::Sun),
-];
-/// Words of a text that compares one row with another.
-const COMPARES: [&str; 7] = ["as", "than", "against", "versus", "vs", "compared", "while"];
 /// Words that speak of what the sentence before names.
-const PRONOUNS: [&str; 8] = ["its", "their", "his", "her", "it", "they", "he", "she"];
+const PRONOUNS: [&str; 9] = ["its", "their", "his", "her", "it", "they", "he", "she", "there"];
 
 impl ProofRows {
     pub(super) fn cells(&self) -> impl Iterator<Item = (usize, usize, &Value)> {
@@ -113,7 +94,7 @@ impl ProofRows {
     /// Returns the row whose label stands right before a number: of `Munich (1,472,000)`, not of `as much as Munich: 1,472,000
     /// against 650,000`.
     pub(super) fn row_beside(&self, token: &TextToken, clause: &str) -> Option<usize> {
-        let before = clause[..token.start].trim_end_matches(|c: char| " (:=*|$€£".contains(c));
+        let before = clause[..token.start].trim_end_matches(|c: char| " (:=*|$€£`\"»".contains(c));
         if self.rows.len() < 2 || !clause[before.len()..token.start].contains(['(', ':', '=', '|']) {
             return None;
         }
@@ -218,7 +199,10 @@ impl ProofRows {
 
     /// Whether a token is an hour, and the cell one of a column of hours: `17:00` and `5 PM` of 17.
     pub(super) fn is_hour(&self, token: &TextToken, column: usize, value: &Value) -> bool {
-        let is_of_hours = self.columns.get(column).is_some_and(|name| name.to_lowercase().contains("hour"));
+        let is_of_hours = self.columns.get(column).is_some_and(|name| {
+            let name = name.to_lowercase();
+            name.contains("hour") || name.split('_').any(|part| part == "hr")
+        });
         let hour = match &token.kind {
             TextTokenKind::Hour(hour) => Some(*hour),
             TextTokenKind::Code(code) => code.strip_suffix(":00").and_then(|hour| hour.parse().ok()),
@@ -294,7 +278,9 @@ impl ProofRows {
                 other => other.to_string(),
             };
             let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
-            let other = value.as_str().into_iter().flat_map(other_number).chain(quarter);
+            let other =
+                value.as_str().into_iter().flat_map(|name| other_number(name).into_iter().chain(other_length(name)));
+            let other = other.chain(quarter);
             let months = month_of(value).into_iter().flat_map(|day| {
                 let foreign = foreign_names_of_month(day.month()).iter().map(|name| (*name).to_owned());
                 std::iter::once(day.format("%B").to_string()).chain(foreign)
@@ -326,174 +312,6 @@ impl ProofRows {
     pub(super) fn numbers_its_rows(&self, column: usize) -> bool {
         let numbers = self.numbers(column);
         numbers.len() > 2 && numbers.iter().all(|(row, value)| *value == (row + 1) as f64)
-    }
-
-    /// Returns the rows whose labels stand in a text; none of a result of one row.
-    pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
-        let mut found = self.called(text);
-        // `More sheep than cows` of `sheep` and `cow`.
-        if found.len() == 1 && tokens::says(text, &COMPARES) {
-            found.extend(self.called_otherwise(text));
-            found.sort_unstable();
-            found.dedup();
-        }
-        if found.is_empty() {
-            found = self.called_in_part(text);
-        }
-        if found.is_empty() {
-            found = self.called_otherwise(text);
-        }
-        if found.is_empty() {
-            found = self.dated(text);
-        }
-        // Labels that every row has tell nothing.
-        if found.len() == self.rows.len() { Vec::new() } else { found }
-    }
-
-    /// Returns the rows of whose names one word stands in a text that no other row has: `Omar` of `Omar Diaz`.
-    fn called_in_part(&self, text: &str) -> Vec<usize> {
-        let is_word = |word: &str| {
-            let is_long = word.chars().count() > 2 && word.starts_with(char::is_uppercase);
-            is_long && !is_common_word(&word.to_lowercase())
-        };
-        let words_of = |row: &Vec<Value>| -> Vec<String> {
-            let names = self.label_columns().iter().filter_map(|column| row.get(*column)?.as_str());
-            let several = names.filter(|name| (2..=MOST_WORDS).contains(&name.split_whitespace().count()));
-            several.flat_map(str::split_whitespace).filter(|word| is_word(word)).map(str::to_owned).collect()
-        };
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
-            return Vec::new();
-        }
-        let words: Vec<Vec<String>> = self.rows.iter().map(words_of).collect();
-        let is_own = |row: usize, word: &String| {
-            let is_shared = words.iter().enumerate().any(|(other, list)| other != row && list.contains(word));
-            !is_shared && has_exact_word(text, word)
-        };
-        (0..self.rows.len()).filter(|row| words[*row].iter().any(|word| is_own(*row, word))).collect()
-    }
-
-    /// Returns the rows whose name stands in a text in the other number, `Lamps` of `Lamp`, or as a month: `February` of
-    /// `2024-02`, where only one row is of a February.
-    fn called_otherwise(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
-            return Vec::new();
-        }
-        let labels = self.label_columns();
-        let months: Vec<Option<NaiveDate>> = self.rows.iter().map(|row| row.first().and_then(month_of)).collect();
-        let quarters: Vec<Option<u32>> = self.rows.iter().map(|row| row.first().and_then(quarter_of)).collect();
-        let is_called = |row: &usize| {
-            let names = labels.iter().filter_map(|column| self.rows[*row].get(*column)?.as_str());
-            let is_named = names.flat_map(other_number).any(|name| tokens::find_word(text, &name).is_some());
-            let is_of_month = months[*row].is_some_and(|day| {
-                let is_only = months.iter().flatten().filter(|other| other.month() == day.month()).count() == 1;
-                // `May`, and no `may`.
-                let is_named = has_word(text, &day.format("%B").to_string());
-                let is_foreign =
-                    || foreign_names_of_month(day.month()).iter().any(|name| tokens::find_word(text, name).is_some());
-                is_only && (is_named || is_foreign())
-            });
-            let is_of_quarter = quarters[*row].is_some_and(|quarter| {
-                let is_only = quarters.iter().flatten().filter(|other| **other == quarter).count() == 1;
-                is_only && says_quarter(text, quarter)
-            });
-            is_named || is_of_month || is_of_quarter
-        };
-        (0..self.rows.len()).filter(is_called).collect()
-    }
-
-    /// Returns the rows whose day, month or hour stands in a text.
-    fn dated(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
-            return Vec::new();
-        }
-        let is_time = |token: &TextToken| match token.kind {
-            TextTokenKind::Date(_) | TextTokenKind::YearDay { .. } | TextTokenKind::Hour(_) => true,
-            TextTokenKind::Code(_) => token.text.contains(':'),
-            _ => false,
-        };
-        let times: Vec<TextToken> = tokens_in(text).into_iter().filter(is_time).collect();
-        if times.is_empty() {
-            return self.of_weekdays(text);
-        }
-        let has_time = |row: &usize| {
-            self.rows[*row].first().is_some_and(|value| {
-                times.iter().any(|time| time.equals(value, ShareScale::Unknown) || self.is_hour(time, 0, value))
-            })
-        };
-        (0..self.rows.len()).filter(has_time).collect()
-    }
-
-    /// Returns the rows of the days of a week of which a text speaks as of several: `Saturdays`, `a typical Saturday`.
-    fn of_weekdays(&self, text: &str) -> Vec<usize> {
-        const OF_SEVERAL: [&str; 4] = ["typical", "average", "every", "each"];
-        let is_said = |(one, several, _): &&(&str, &str, Weekday)| {
-            let before = |at: usize| tokens::last_words(&text[..at], 1);
-            tokens::find_word(text, several).is_some()
-                || tokens::find_word(text, one).is_some_and(|at| OF_SEVERAL.contains(&before(at).as_str()))
-        };
-        let said: Vec<Weekday> = WEEKDAYS.iter().filter(is_said).map(|(_, _, day)| *day).collect();
-        if said.is_empty() {
-            return Vec::new();
-        }
-        let day_at = |row: &usize| self.rows[*row].first().and_then(tokens::day_of);
-        (0..self.rows.len()).filter(|row| day_at(row).is_some_and(|day| said.contains(&day.weekday()))).collect()
-    }
-
-    /// Returns the rows whose labels stand in a text, all of them where every row's does.
-    fn called(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 {
-            return Vec::new();
-        }
-        let labels = self.label_columns();
-        let has_label = |row: &Vec<Value>| {
-            labels.iter().filter_map(|column| row.get(*column)).any(|value| stands_as_label(text, value))
-        };
-        let found: Vec<usize> =
-            self.rows.iter().enumerate().filter(|(_, row)| has_label(row)).map(|(row, _)| row).collect();
-        self.of_own_name(text, self.of_quarter(text, found))
-    }
-
-    /// Leaves those of several rows whose own name stands in a text, where a column names each row otherwise: of `Jonas, who
-    /// sat Physics` the row of Jonas, not all of physics.
-    fn of_own_name(&self, text: &str, rows: Vec<usize>) -> Vec<usize> {
-        let labels = self.label_columns();
-        let key = labels.iter().copied().find(|column| labels.len() > 1 && self.tells_apart(*column));
-        let Some(key) = key.filter(|_| rows.len() > 1) else { return rows };
-        let stands = |row: usize, column: usize| {
-            let value = self.rows.get(row).and_then(|row| row.get(column));
-            value.is_some_and(|value| stands_as_label(text, value))
-        };
-        let is_shared = |row: usize, column: usize| {
-            let value = self.rows.get(row).and_then(|row| row.get(column));
-            self.rows.iter().filter(|other| other.get(column) == value).count() > 1
-        };
-        let is_own = |row: &usize| labels.iter().any(|column| stands(*row, *column) && !is_shared(*row, *column));
-        if !rows.iter().any(|row| stands(*row, key)) {
-            return rows;
-        }
-        rows.into_iter().filter(is_own).collect()
-    }
-
-    /// Whether a column has another text in each row.
-    pub(super) fn tells_apart(&self, column: usize) -> bool {
-        let mut names: Vec<&str> = self.rows.iter().filter_map(|row| row.get(column)?.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.len() == self.rows.len()
-    }
-
-    /// Leaves those of several rows of a year whose quarter, a column of its own, stands in a text as well: of `Q1 2026`
-    /// one.
-    fn of_quarter(&self, text: &str, rows: Vec<usize>) -> Vec<usize> {
-        let is_quarter = |name: &String| ["quarter", "qtr", "q"].contains(&name.to_lowercase().as_str());
-        let Some(column) = self.columns.iter().position(is_quarter).filter(|_| rows.len() > 1) else { return rows };
-        let quarter = |row: usize| number_of(self.rows.get(row)?.get(column)?);
-        let is_said = |row: &usize| {
-            let number = (1..=4_u32).find(|number| quarter(*row) == Some(f64::from(*number)));
-            number.is_some_and(|number| says_quarter(text, number))
-        };
-        let said: Vec<usize> = rows.iter().copied().filter(is_said).collect();
-        if said.is_empty() { rows } else { said }
     }
 }
 

@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 
 use super::claims::day_or_month_of;
+use super::period_changes::is_name_of_period;
 use super::rows::ProofRows;
 use super::tokens::last_words;
 
@@ -10,18 +11,13 @@ use super::tokens::last_words;
 const TO: [&str; 7] = ["to", "through", "until", "till", "–", "-", "bis"];
 
 impl ProofRows {
-    /// Returns the rows that a text is about: those from a day or a month to another where it says so, else those that it
-    /// names.
-    pub(super) fn labelled_or_between(&self, text: &str) -> Vec<usize> {
-        self.rows_between(text).unwrap_or_else(|| self.labelled(text))
-    }
-
     /// Returns the day or the month that a row is of: the first that it has.
     pub(super) fn day_of_row(&self, row: usize) -> Option<NaiveDate> {
         self.rows.get(row)?.iter().find_map(day_or_month_of)
     }
 
-    fn rows_between(&self, text: &str) -> Option<Vec<usize>> {
+    /// Returns the rows from one that a text names to another.
+    pub(super) fn rows_between(&self, text: &str) -> Option<Vec<usize>> {
         let named = self.labels_in_order(text);
         let [(first, first_end), (last, _)] = *named.as_slice() else { return None };
         let (start, _) = self.label_place(first, text)?;
@@ -30,6 +26,10 @@ impl ProofRows {
         let is_between = between == "and" && last_words(&text[..start], 1) == "between";
         if !TO.contains(&between.as_str()) && !is_between {
             return None;
+        }
+        let are_ordered = self.rows.iter().all(|row| row.first().is_some_and(is_name_of_period));
+        if are_ordered && first < last {
+            return Some((first..=last).collect());
         }
         let (from, to) = (self.day_of_row(first)?, self.day_of_row(last)?);
         let is_within = |row: &usize| self.day_of_row(*row).is_some_and(|day| (from..=to).contains(&day));

@@ -2,309 +2,26 @@
 //! proven by what gives it where it is written so precisely that so many candidates would hardly give it by chance. A
 //! planted digit is as unlikely to pass as one of them is to be met.
 
+use super::ProofOrigin;
 use super::announced::AnnouncedOperation;
 use super::arithmetic::is_of_other_year;
+use super::candidates::{Candidates, ColumnTerms, Term, YEARS};
 use super::claims::QUANTITIES;
 use super::ranks::measured_columns;
 use super::rows::{ProofRows, TokenPlace};
-use super::tokens::{ShareScale, TextToken, WrittenNumber, says};
+use super::tokens::{TextToken, WrittenNumber, find_word, says};
 use super::units::{factor_to_unit, is_of_other_dimension};
-use super::{CellReference, ProofOrigin};
 
 /// Rows of which pairs are tried, and columns.
 const MAX_ROWS: usize = 24;
+/// Rows that are added up.
+const MAX_TOTALLED: usize = 100;
 const MAX_COLUMNS: usize = 12;
-/// How probable it may be at most that some candidate is met by chance. Of 18,647 random numbers with another digit, two
-/// swapped or a zero more 0.25 % passed, and of as many right ones 81 %.
-const MOST_CHANCE: f64 = 0.02;
-/// Another candidate is of the magnitude of a number where it is at most so many times as much or as little.
-const MAGNITUDE: f64 = 10.0;
-/// What a year has of shorter periods: `1,620 a month, or 19,440 a year`.
-const YEARS: [&str; 9] = ["year", "yearly", "annual", "annually", "jahr", "jährlich", "par an", "año", "anno"];
-const PERIODS_OF_YEAR: [f64; 3] = [12.0, 52.0, 365.0];
 const PARTS_OF_YEAR: [(f64, &[&str]); 3] = [
     (12.0, &["month", "monthly", "monat", "monatlich", "mois", "mes", "mese", "maand"]),
     (52.0, &["week", "weekly", "woche", "semaine", "semana"]),
     (365.0, &["day", "daily", "tag", "jour", "día"]),
 ];
-const MEANS: [&str; 9] = ["average", "mean", "avg", "typical", "per", "each", "durchschnitt", "moyenne", "promedio"];
-
-/// A cell of a column, or the sum of several, in the unit of the number.
-struct Term {
-    column: usize,
-    factor: f64,
-    /// By their rows.
-    cells: Vec<(usize, f64)>,
-    value: f64,
-}
-
-impl Term {
-    fn new(column: usize, factor: f64, cells: Vec<(usize, f64)>) -> Self {
-        let value = factor * cells.iter().map(|(_, value)| *value).sum::<f64>();
-        Self { column, factor, cells, value }
-    }
-
-    fn sql(&self) -> String {
-        let added = self.cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + ");
-        if self.factor == 1.0 { format!("({added})") } else { format!("({:?} * ({added}))", self.factor) }
-    }
-
-    fn is_cell_of(&self, row: usize) -> bool {
-        self.cells.first().is_some_and(|(of, _)| *of == row)
-    }
-}
-
-/// What a column gives to calculate with.
-struct ColumnTerms {
-    /// Its cells in the rows that the sentence names, else in all.
-    cells: Vec<Term>,
-    /// Their sum, where they are several and not all.
-    sum: Option<Term>,
-    /// The sum of all cells of the column.
-    total: Term,
-}
-
-impl ColumnTerms {
-    fn new(result: &ProofRows, column: usize, factor: f64, is_named: impl Fn(usize) -> bool) -> Self {
-        let all = result.numbers(column);
-        let named: Vec<(usize, f64)> = all.iter().copied().filter(|(row, _)| is_named(*row)).collect();
-        let cells = named.iter().map(|cell| Term::new(column, factor, vec![*cell])).collect();
-        let is_part = named.len() > 1 && named.len() < all.len();
-        let sum = is_part.then(|| Term::new(column, factor, named));
-        Self { cells, sum, total: Term::new(column, factor, all) }
-    }
-}
-
-/// Returns each term with each other one.
-fn pairs<'t>(terms: impl Iterator<Item = &'t Term> + Clone) -> impl Iterator<Item = (&'t Term, &'t Term)> {
-    let all = terms.clone();
-    terms.enumerate().flat_map(move |(index, left)| {
-        let others = all.clone().enumerate().filter(move |(other, _)| *other != index);
-        others.map(move |(_, right)| (left, right))
-    })
-}
-
-/// Returns what a percentage makes of a value in a sentence: less of it where it says less, more where it says more.
-fn factors_of_percents(sentence: &str) -> fn(f64) -> Vec<f64> {
-    const LESS: [&str; 15] = [
-        "less",
-        "off",
-        "discount",
-        "cheaper",
-        "lower",
-        "fewer",
-        "cut",
-        "reduced",
-        "reduction",
-        "decrease",
-        "weniger",
-        "moins",
-        "menos",
-        "meno",
-        "minder",
-    ];
-    const MORE: [&str; 13] = [
-        "more",
-        "raise",
-        "raised",
-        "higher",
-        "increase",
-        "increased",
-        "extra",
-        "markup",
-        "mehr",
-        "plus",
-        "más",
-        "mais",
-        "meer",
-    ];
-    match (says(sentence, &LESS), says(sentence, &MORE)) {
-        (true, false) => |rate| vec![rate, 1.0 - rate],
-        (false, true) => |rate| vec![rate, 1.0 + rate],
-        _ => |rate| vec![rate, 1.0 + rate, 1.0 - rate],
-    }
-}
-
-/// The candidates for a number.
-struct Candidates<'a> {
-    result: &'a ProofRows,
-    number: &'a WrittenNumber,
-    /// Whether the number may be of all rows together.
-    is_of_all: bool,
-    says_mean: bool,
-    says_year: bool,
-    /// What a year is divided by to be of the shorter period that is said: `64,000 a year, or 5,333 a month`.
-    parts_of_year: Option<f64>,
-    /// Percentages that the question or the sentence says.
-    percents: &'a [f64],
-    /// What a percentage may make of a value, by its rate.
-    factors: fn(f64) -> Vec<f64>,
-    /// Whether nothing else than what they give may be meant.
-    are_percents_only: bool,
-    /// Those of its magnitude, and how many there may be for it to be proven.
-    near: usize,
-    most: f64,
-    found: Option<ProofOrigin>,
-}
-
-impl<'a> Candidates<'a> {
-    fn new(
-        result: &'a ProofRows,
-        number: &'a WrittenNumber,
-        place: TokenPlace<'_>,
-        is_of_all: bool,
-        percents: &'a [f64],
-    ) -> Self {
-        let most = most_candidates(number);
-        let (says_mean, says_year) = (says(place.sentence, &MEANS), says(place.clause, &YEARS));
-        let are_percents_only = announces_pair(place);
-        Self {
-            result,
-            number,
-            is_of_all,
-            says_mean,
-            says_year,
-            parts_of_year: None,
-            percents,
-            factors: factors_of_percents(place.sentence),
-            are_percents_only,
-            near: 0,
-            most,
-            found: None,
-        }
-    }
-
-    fn are_too_many(&self) -> bool {
-        self.near as f64 > self.most
-    }
-
-    fn consider(&mut self, value: f64, sql: impl FnOnce() -> String, terms: &[&Term]) {
-        if !value.is_finite() || self.are_too_many() {
-            return;
-        }
-        let readings = std::iter::once(self.number.value).chain(self.number.other.map(|(written, _)| written));
-        let mut ratios = readings.map(|written| (value / written).abs());
-        self.near += usize::from(ratios.any(|ratio| (1.0 / MAGNITUDE..=MAGNITUDE).contains(&ratio)));
-        let scale = if self.number.is_percent { ShareScale::Percent } else { ShareScale::Amount };
-        if self.found.is_none() && self.number.stands_for(value, scale) {
-            let result = self.result;
-            let of_term = |term: &&Term| -> Vec<CellReference> {
-                term.cells.iter().map(|(row, _)| result.cell(*row, term.column)).collect()
-            };
-            let cells = terms.iter().flat_map(of_term).collect();
-            self.found = Some(ProofOrigin::Expression { expression: sql(), value, cells });
-        }
-    }
-
-    /// Considers what the cells of one column give.
-    fn consider_column(&mut self, column: &ColumnTerms) {
-        self.consider_percents(column);
-        if self.are_percents_only {
-            return;
-        }
-        if !self.number.is_percent {
-            self.consider_sums(column);
-        } else if column.total.cells.len() > 1 {
-            for part in column.cells.iter().chain(&column.sum) {
-                self.consider_share(part, &column.total);
-            }
-        }
-        for (left, right) in pairs(column.cells.iter()) {
-            self.consider_pair(left, right);
-        }
-    }
-
-    /// Considers what a percentage that is said makes of the cells of a column: of it, more, and less.
-    fn consider_percents(&mut self, column: &ColumnTerms) {
-        if self.number.is_percent {
-            return;
-        }
-        let total = self.is_of_all.then_some(&column.total);
-        let percents = self.percents;
-        for rate in percents.iter().map(|percent| percent / 100.0) {
-            for part in column.cells.iter().chain(&column.sum).chain(total) {
-                for factor in (self.factors)(rate) {
-                    self.consider(factor * part.value, || format!("1.0e0 * {factor:?} * {}", part.sql()), &[part]);
-                }
-            }
-        }
-    }
-
-    /// Considers the sums of a column's cells, their mean, and a year of what they are of a shorter period.
-    fn consider_sums(&mut self, column: &ColumnTerms) {
-        let ColumnTerms { cells, sum, total } = column;
-        if self.is_of_all && total.cells.len() > 1 {
-            self.consider(total.value, || total.sql(), &[total]);
-            if self.says_mean {
-                let count = total.cells.len() as f64;
-                self.consider(total.value / count, || format!("1.0e0 * {} / {count:?}", total.sql()), &[total]);
-            }
-        }
-        if self.says_year {
-            for part in cells.iter().chain(sum) {
-                for periods in PERIODS_OF_YEAR {
-                    self.consider(periods * part.value, || format!("{periods:?} * {}", part.sql()), &[part]);
-                }
-            }
-        }
-        if let Some(parts) = self.parts_of_year {
-            for part in cells.iter().chain(sum) {
-                self.consider(part.value / parts, || format!("1.0e0 * {} / {parts:?}", part.sql()), &[part]);
-            }
-        }
-        if let Some(sum) = sum {
-            self.consider(sum.value, || sum.sql(), &[sum]);
-            if self.says_mean {
-                let count = sum.cells.len() as f64;
-                self.consider(sum.value / count, || format!("1.0e0 * {} / {count:?}", sum.sql()), &[sum]);
-            }
-        }
-    }
-
-    /// Considers what two cells of one column give together, and how they compare.
-    fn consider_pair(&mut self, left: &Term, right: &Term) {
-        if self.number.is_percent {
-            self.consider_share(left, right);
-            let growth = 100.0 * (left.value - right.value) / right.value;
-            let sql = || format!("abs(100.0e0 * ({} - {right}) / {right})", left.sql(), right = right.sql());
-            self.consider(growth.abs(), sql, &[left, right]);
-        } else if left.value >= right.value {
-            self.consider(left.value + right.value, || format!("{} + {}", left.sql(), right.sql()), &[left, right]);
-            self.consider(left.value - right.value, || format!("{} - {}", left.sql(), right.sql()), &[left, right]);
-        }
-    }
-
-    fn consider_share(&mut self, part: &Term, whole: &Term) {
-        let share = 100.0 * part.value / whole.value;
-        self.consider(share, || format!("100.0e0 * {} / {}", part.sql(), whole.sql()), &[part, whole]);
-    }
-
-    /// Considers what each of several columns is for each other one: of one row, or in total.
-    fn consider_rates(&mut self, terms: &[&Term]) {
-        for (amount, quantity) in pairs(terms.iter().copied()) {
-            if self.number.is_percent {
-                self.consider_share(amount, quantity);
-                continue;
-            }
-            let rate = amount.value / quantity.value;
-            self.consider(rate, || format!("1.0e0 * {} / {}", amount.sql(), quantity.sql()), &[amount, quantity]);
-        }
-    }
-
-    fn proven(self) -> Option<ProofOrigin> {
-        if self.are_too_many() { None } else { self.found }
-    }
-}
-
-/// Returns of how many candidates of its magnitude hardly any gives a number by chance: the more, the more precisely it is
-/// written.
-pub(super) fn most_candidates(number: &WrittenNumber) -> f64 {
-    let width = |(written, tolerance): (f64, f64)| 2.0 * tolerance / written.abs();
-    let width = width((number.value, number.tolerance)).max(number.other.map_or(0.0, width));
-    // Amounts of one magnitude lie about evenly by their logarithms.
-    MOST_CHANCE * 2.0 * MAGNITUDE.ln() / width
-}
-
 /// Returns how many times a year the period has that stands behind a number, where the sentence speaks of a year.
 fn parts_of_year(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
     /// Words between a number and its period.
@@ -315,12 +32,6 @@ fn parts_of_year(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
     period.map(|(parts, _)| *parts).filter(|_| says(place.sentence, &YEARS))
 }
 
-/// Whether a clause announces a difference or a ratio, which are looked for by the rules of those words.
-fn announces_pair(place: TokenPlace<'_>) -> bool {
-    let announced = AnnouncedOperation::in_text(place.clause);
-    announced.difference || announced.growth || announced.ratio
-}
-
 /// See the module; of the rows that the sentence names, else of all.
 pub(super) fn specific_origin(
     result: &ProofRows,
@@ -329,12 +40,8 @@ pub(super) fn specific_origin(
     place: TokenPlace<'_>,
     percents: &[f64],
 ) -> Option<ProofOrigin> {
-    let is_whole = result.rows.len() == result.row_count && (1..=MAX_ROWS).contains(&result.rows.len());
+    let is_whole = result.rows.len() == result.row_count && (1..=MAX_TOTALLED).contains(&result.rows.len());
     if !is_whole || number.is_counted || number.value == 0.0 {
-        return None;
-    }
-    // What words announce is looked for by the rules of those words.
-    if announces_pair(place) && percents.is_empty() {
         return None;
     }
     let named = result.other_rows(place).unwrap_or_else(|| result.named_rows(place));
@@ -351,21 +58,98 @@ pub(super) fn specific_origin(
     let columns: Vec<ColumnTerms> =
         columns.map(|(column, factor)| ColumnTerms::new(result, column, factor, is_named)).collect();
     for column in &columns {
-        candidates.consider_column(column);
+        candidates.consider_percents(column);
     }
-    if candidates.are_percents_only {
-        return candidates.proven();
+    let of_percents = candidates.proven();
+    if of_percents.is_some() || (candidates.are_percents_only && number.is_percent) {
+        return of_percents;
     }
-    for row in 0..result.rows.len() {
-        let cells = columns.iter().filter_map(|column| column.cells.iter().find(|term| term.is_cell_of(row)));
-        let of_row: Vec<&Term> = cells.collect();
-        candidates.consider_rates(&of_row);
+    for column in &columns {
+        candidates.consider_whole(column);
     }
-    if is_of_all && result.rows.len() > 1 {
-        let totals: Vec<&Term> = columns.iter().map(|column| &column.total).collect();
-        candidates.consider_rates(&totals);
+    if let Some(found) = candidates.proven() {
+        return Some(found);
+    }
+    let groups = named_groups(result, token, place);
+    let of_group = |column: &ColumnTerms, group: &Vec<usize>| {
+        let cells: Vec<(usize, f64)> =
+            column.total.cells.iter().copied().filter(|(row, _)| group.contains(row)).collect();
+        (cells.len() > 1).then(|| Term::new(column.total.column, column.total.factor, cells))
+    };
+    for group in &groups {
+        for column in &columns {
+            if let Some(term) = of_group(column, group) {
+                candidates.consider_group(&term, column);
+            }
+        }
+    }
+    if let Some(found) = candidates.proven() {
+        return Some(found);
+    }
+    let totals: Vec<&Term> = match is_of_all && result.rows.len() > 1 {
+        true => columns.iter().map(|column| &column.total).collect(),
+        false => columns.iter().filter_map(|column| column.sum.as_ref()).collect(),
+    };
+    candidates.consider_rates(&totals);
+    for group in &groups {
+        let terms: Vec<Term> = columns.iter().filter_map(|column| of_group(column, group)).collect();
+        candidates.consider_rates(&terms.iter().collect::<Vec<&Term>>());
+    }
+    // Of two values words announce is looked for by the rules of those words.
+    let of_totals = candidates.proven();
+    if of_totals.is_some() || candidates.are_percents_only || result.rows.len() > MAX_ROWS {
+        return of_totals;
+    }
+    let rows = || {
+        (0..result.rows.len()).map(|row| {
+            let cells = columns.iter().filter_map(move |column| column.cells.iter().find(|term| term.is_cell_of(row)));
+            cells.collect::<Vec<&Term>>()
+        })
+    };
+    rows().for_each(|of_row| candidates.consider_rates(&of_row));
+    if let Some(found) = candidates.proven() {
+        return Some(found);
+    }
+    rows().for_each(|of_row| candidates.consider_differences(&of_row));
+    if let Some(found) = candidates.proven() {
+        return Some(found);
+    }
+    if !number.is_percent {
+        // Hectares with tonnes per hectare are tonnes.
+        let all = measured_columns(result, "").into_iter().take(MAX_COLUMNS);
+        let all: Vec<ColumnTerms> = all.map(|column| ColumnTerms::new(result, column, 1.0, is_named)).collect();
+        for row in 0..result.rows.len() {
+            let cells = all.iter().filter_map(|column| column.cells.iter().find(|term| term.is_cell_of(row)));
+            candidates.consider_products(&cells.collect::<Vec<&Term>>());
+        }
+        if is_of_all {
+            candidates.consider_value_of_all(&all);
+        }
+        if let Some(found) = candidates.proven() {
+            return Some(found);
+        }
+    }
+    for column in &columns {
+        candidates.consider_cells(column);
     }
     candidates.proven()
+}
+
+/// Returns the groups of rows that a number may be of together: those that stand right behind it, `11,015 kWh in July`, and
+/// those that the clause or the sentence names by one of the columns which name rows.
+fn named_groups(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Vec<Vec<usize>> {
+    const LINKS: [&str; 7] = ["in", "on", "for", "at", "im", "en", "during"];
+    let behind = place.clause.get(token.end..).unwrap_or_default();
+    let behind = behind.split([',', ';', '(']).next().unwrap_or_default();
+    let linked = LINKS.iter().filter_map(|word| find_word(behind, word).map(|at| at + word.len())).min();
+    let mut groups: Vec<Vec<usize>> = linked.into_iter().map(|at| result.labelled(&behind[at..])).collect();
+    for text in [place.clause, place.sentence] {
+        groups.extend(result.named_by_each_key(text));
+    }
+    groups.retain(|rows| rows.len() > 1 && rows.len() < result.rows.len());
+    groups.sort_unstable();
+    groups.dedup();
+    groups
 }
 
 /// Returns the columns that a number may be made of, each with what it is multiplied by to be in the unit behind the

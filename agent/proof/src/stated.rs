@@ -5,8 +5,10 @@
 //! chance; where words say which of them is meant, the others are not counted.
 
 use super::announced::{AnnouncedOperation, ChangeDirection};
-use super::specific::most_candidates;
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, clauses, says, tokens_in};
+use super::arithmetic::is_said_as_difference;
+use super::candidates::most_candidates;
+use super::sentences::clauses;
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, says, tokens_in};
 use super::{CellReference, ProofLink, ProofOrigin, number_of};
 
 /// The longest sentence that is looked at, in bytes.
@@ -17,7 +19,22 @@ const OF: [&str; 8] = ["of", "out of", "base of", "von", "sur", "de", "su", "van
 const LEAVES: [&str; 7] = ["minus", "net", "leaves", "leaving", "left", "gap", "so"];
 const MAKES: [&str; 2] = ["plus", "makes"];
 /// Words by which a number is one of two for each of the other.
-const FOR_EACH: [&str; 5] = ["per", "average", "each", "a piece", "apiece"];
+const FOR_EACH: [&str; 14] = [
+    "per",
+    "average",
+    "each",
+    "a piece",
+    "apiece",
+    "pro",
+    "je",
+    "par",
+    "por",
+    "cada",
+    "al",
+    "durchschnittlich",
+    "moyen",
+    "moyenne",
+];
 
 /// A number of a sentence that is proven.
 struct StatedNumber {
@@ -82,6 +99,9 @@ pub(super) fn prove_by_stated(sentence: &str, first: usize, links: &mut [ProofLi
     }
     let announced = AnnouncedOperation::in_text(sentence);
     for (index, token, number) in doubted {
+        // `From 219 to 224, 2.5 % more`.
+        let mut announced = announced;
+        announced.growth |= number.is_percent && is_said_as_difference(sentence, &token);
         let Some(origin) = stated_origin(&number, &token, sentence, &stated, &announced) else { continue };
         stated.extend(StatedNumber::new(&token, &number, &origin));
         stated.sort_by_key(|one| one.start);
@@ -139,7 +159,8 @@ fn stated_origin(
     let fits = |result: &&StatedResult| number.rounded().stands_for(result.value, scale_of_number(number));
     let are_few = |count: usize| count > 0 && count as f64 <= most;
     let said: Vec<&StatedResult> = results.iter().filter(|result| result.is_announced).collect();
-    let of_said = if are_few(said.len()) { said.into_iter().find(fits) } else { None };
+    // The only one that words announce is what is meant, however few digits it has.
+    let of_said = if said.len() == 1 || are_few(said.len()) { said.into_iter().find(fits) } else { None };
     let found = of_said.or_else(|| if are_few(results.len()) { results.iter().find(fits) } else { None })?;
     let StatedResult { value, sql, cells, .. } = found;
     Some(ProofOrigin::Expression { expression: sql.clone(), value: *value, cells: cells.clone() })

@@ -1,13 +1,14 @@
 //! Links of what stands behind the part of an answer that is looked at.
 
-use super::tokens::{self, tokens_in};
+use super::sentences;
+use super::tokens::tokens_in;
 use super::{ProofLink, ProofOrigin};
 
 /// Links each number of a text, which begins behind so many characters of an answer, to nothing.
 pub(super) fn unchecked_links(text: &str, mut chars: usize) -> Vec<ProofLink> {
     let mut links = Vec::new();
     let mut at = 0;
-    for (sentence, offset) in tokens::sentences(text) {
+    for (sentence, offset) in sentences::sentences(text) {
         for token in tokens_in(sentence) {
             let start = offset + token.start;
             chars += text.get(at..start).unwrap_or_default().chars().count();

@@ -8,6 +8,7 @@ use super::foreign_numbers::without_added_part;
 use super::numbers::CURRENCIES;
 use super::rows::ProofRows;
 use super::scales::scale_of;
+use super::scales::scale_of_column;
 use super::tokens::TextToken;
 
 /// What a unit measures.
@@ -257,6 +258,13 @@ pub(super) fn unit_at(result: &ProofRows, column: usize) -> Option<MeasureUnit> 
     let has_maximum = |stem: &str| result.columns.iter().any(|other| other.to_lowercase() == format!("{stem}_max"));
     let minimum_of = name.strip_suffix("_min").filter(|stem| stem.contains("temp") || has_maximum(stem));
     unit_of_column(minimum_of.unwrap_or(&name))
+}
+
+/// Whether the last part of a column's name is a unit: `usd`, `km`, `musd`, `pct`.
+pub(super) fn is_unit_of_column(part: &str) -> bool {
+    ["pct", "percent"].contains(&part)
+        || unit_of_column(&format!("x_{part}")).is_some()
+        || scale_of_column(part).is_some()
 }
 
 /// Returns the unit by which a lowercase column is called.
