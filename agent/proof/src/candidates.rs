@@ -32,7 +32,7 @@ const MEANS: [&str; 14] = [
     "media",
 ];
 /// Parts of the names of columns that are multiplied by what they are for each of: `yield_t_per_ha`.
-const RATES: [&str; 10] = ["per", "price", "unit", "yield", "yld", "rate", "cost", "fee", "fare", "avg"];
+const RATES: [&str; 9] = ["per", "price", "unit", "yield", "yld", "cost", "fee", "fare", "avg"];
 
 /// A cell of a column, or the sum of several, in the unit of the number.
 pub(super) struct Term {
