@@ -116,6 +116,7 @@ def commands_show_the_catalog():
     cluster = CLIENT.execute("default", ".show schema as json").primary_results[0][0]["ClusterSchema"]
     assert "default" in json.loads(cluster)["Databases"]
     assert CLIENT.execute("default", ".show version").primary_results[0][0]["ServiceType"] == "Engine"
+    assert rows(".cancel query 'nobody;1' with (reason = 'none')") == [[False, "nobody;1", "none"]]
     assert "is not supported here" in str(refusal(".drop table otel_logs"))
 
 

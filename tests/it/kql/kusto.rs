@@ -1,7 +1,7 @@
 //! Kusto's REST routes as they are on the wire: frames, documents, errors, commands. What clients make of them is in
 //! `clients.rs`.
 
-use querent_tests::{HttpReply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
 
 async fn post(server: &TestServer, path: &str, body: &Value) -> HttpReply {
@@ -321,6 +321,37 @@ async fn commands_list_the_catalog() {
     assert_eq!(models["Rows"], json!([["Chain", "AddEdges"]]));
     let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
     assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_query_is_cancelled_by_its_clients_id() {
+    let tokens = "ann-tok:read:ann,ben-tok:read:ben,boss-tok:admin:boss";
+    let server = TestServer::start(TestSettings::default().tokens(tokens)).await;
+    let begin = |id: &str| {
+        let body = json!({ "db": "default", "csl": super::ENDLESS[0] }).to_string();
+        let request = server.http.post(server.url("/v2/rest/query")).header("x-ms-client-request-id", id).body(body);
+        let request = request.bearer_auth("ann-tok");
+        tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() })
+    };
+    let rows = async |token: &str, command: &str| {
+        let body = json!({ "db": "default", "csl": command }).to_string();
+        let reply = server.send(server.http.post(server.url("/v1/rest/mgmt")).body(body), Some(token)).await;
+        assert_eq!(reply.status, 200, "{command}: {}", reply.text);
+        reply.json()["Tables"][0]["Rows"].clone()
+    };
+    for (id, who) in [("own;7", "ann-tok"), ("any;8", "boss-tok")] {
+        let running = begin(id);
+        let listed = format!(".show running queries | where ClientActivityId == '{id}' and Text startswith 'range'");
+        wait_until("the query is listed", async || rows("ann-tok", &listed).await[0][0] == id).await;
+        let cancel = format!(".cancel query \"{id}\"");
+        assert_eq!(rows("ben-tok", &cancel).await, json!([[false, id, ""]]), "it is another's");
+        let cancelled = rows(who, &format!("{cancel} with (reason = 'it takes long')")).await;
+        assert_eq!(cancelled, json!([[true, id, "it takes long"]]));
+        let ended = running.await.unwrap();
+        assert!(ended.contains("cancelled"), "{ended}");
+    }
+    let none = ".cancel query 'nobody;1' | project RunningQueryCanceled";
+    assert_eq!(rows("boss-tok", none).await, json!([[false]]));
 }
 
 #[tokio::test]

@@ -457,10 +457,11 @@ impl DataSetWriter {
             &[outcome, consumption],
         );
         let has_errors = failure.is_some();
+        let is_cancelled = failure.is_some_and(|failure| failure.code() == ErrorCode::Cancelled);
         let errors = errors.map(|errors| format!(",\"OneApiErrors\":{errors}")).unwrap_or_default();
         let end = if frames.on_lines { "\n]" } else { "]" };
         format!(
-            "{result}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":false{errors}}}{end}"
+            "{result}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":{is_cancelled}{errors}}}{end}"
         )
     }
 
