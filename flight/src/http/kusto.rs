@@ -103,7 +103,7 @@ async fn query_response(
             return Err(error.into());
         }
     };
-    let body = DataSet { answers, rows, first, permit, ids, is_truncation_failure: request.is_truncation_failure };
+    let body = DataSet { answers, rows, first, permit, ids, truncation: request.truncation };
     let mut response = Body::new(body.frames(layout)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
     Ok(response)

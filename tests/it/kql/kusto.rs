@@ -150,6 +150,25 @@ async fn a_failure_after_the_first_rows_is_reported_where_requested() {
     let old = post(&server, "/v1/rest/query", &body).await.json();
     assert_eq!(old["Tables"][0]["Rows"].as_array().unwrap().len(), 4);
     assert!(old["Exceptions"][0].as_str().unwrap().contains("more than 3 rows"), "{old}");
+
+    // Eight bytes a row.
+    let row_count = |frames: &[Value]| frames[2]["Rows"].as_array().unwrap().len();
+    let at_end = |mut options: Value| {
+        options["results_error_reporting_placement"] = json!("end_of_table");
+        options
+    };
+    let by_bytes = frames(&server, query, at_end(json!({ "truncationmaxsize": 40 }))).await;
+    assert_eq!((row_count(&by_bytes), &by_bytes[4]["HasErrors"]), (5, &json!(true)));
+    let told = &by_bytes[4]["OneApiErrors"][0]["error"];
+    assert!(told["@message"].as_str().unwrap().contains("more than 40 bytes"), "{told}");
+    for (options, answered) in [
+        (json!({ "truncationmaxsize": 72 }), 9),
+        (json!({ "truncationmaxsize": 40, "notruncation": true }), 9),
+        (json!({ "truncationmaxsize": 40, "query_take_max_records": 2 }), 2),
+    ] {
+        let whole = frames(&server, query, at_end(options.clone())).await;
+        assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (answered, &json!(false)), "{options}");
+    }
 }
 
 #[tokio::test]

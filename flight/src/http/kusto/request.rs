@@ -9,7 +9,7 @@ use querent_engine::kql::{KqlParameters, timespan};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::body::{ErrorPlacement, Frames};
+use super::body::{ErrorPlacement, Frames, TruncationLimits};
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::QueryBytes;
@@ -33,8 +33,7 @@ pub(in crate::http) struct KustoRequest {
     pub(super) database: Option<String>,
     pub(super) parameters: KqlParameters,
     pub(super) limits: Limits,
-    /// Whether more rows than the limit are a failure rather than the end of the result.
-    pub(super) is_truncation_failure: bool,
+    pub(super) truncation: TruncationLimits,
     pub(super) frames: Frames,
 }
 
@@ -76,12 +75,16 @@ impl KustoRequest {
             let message = format!("query_language {language} is not served here");
             return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
-        let failing = querent_engine::kql::asked_limits(&text).rows.or(options.number("truncationmaxrecords")?);
-        let failing = failing.filter(|_| !options.is_set("notruncation"));
-        let taken = options.number("query_take_max_records")?;
-        // The smaller limit is reached first.
-        let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));
-        let mut limits = Limits { max_rows: failing.into_iter().chain(taken).min(), ..settings.limits() };
+        let asked = querent_engine::kql::asked_limits(&text);
+        let is_cut = !options.is_set("notruncation");
+        let truncation = TruncationLimits {
+            failing_rows: asked.rows.or(options.number("truncationmaxrecords")?).filter(|_| is_cut),
+            failing_bytes: asked.bytes.or(options.number("truncationmaxsize")?).filter(|_| is_cut),
+            taken_rows: options.number("query_take_max_records")?,
+        };
+        let mut limits = settings.limits();
+        limits.max_rows = truncation.failing_rows.into_iter().chain(truncation.taken_rows).min();
+        limits.max_bytes = limits.max_bytes.into_iter().chain(truncation.failing_bytes).min();
         if let Some(timeout) = options.timeout()? {
             limits.wall_clock = timeout.max(LEAST_WALL_CLOCK);
         }
@@ -106,7 +109,7 @@ impl KustoRequest {
         let parameters = given.chain(options.of_query()).collect();
         // Clients without a database send a name that every cluster has.
         let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
-        Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
+        Ok(Self { text, database, parameters, limits, truncation, frames })
     }
 }
 
