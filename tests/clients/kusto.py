@@ -145,6 +145,13 @@ def a_cut_result_says_so():
 
 
 @check
+def progress_is_an_offer():
+    asked = options(results_progressive_enabled=True)
+    assert rows("range x from 1 to 3 step 1", asked) == [[1], [2], [3]]
+    assert next(CLIENT.execute_streaming_query("default", "print 1", properties=asked).iter_primary_results()) is not None
+
+
+@check
 def rows_stream():
     response = CLIENT.execute_streaming_query("default", "range x from 1 to 200000 step 1 | extend s = strcat('row ', x)")
     for table in response.iter_primary_results():

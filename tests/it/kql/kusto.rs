@@ -63,6 +63,14 @@ async fn version_2_is_framed_as_asked() {
             "DataSetCompletion"
         ]
     );
+    // Clients that would find no row in fragments get none.
+    let options = json!({ "results_progressive_enabled": true, "results_v2_fragment_primary_tables": true });
+    let body = json!({ "csl": "print 1", "properties": { "Options": options } }).to_string();
+    let request = server.http.post(server.url("/v2/rest/query")).body(body);
+    let request = request.header("x-ms-client-version", "Kusto.Python.Client:{5.0.0}|Runtime.cpython:{3.11}");
+    let whole = server.send(request, Some("reader-tok")).await.json();
+    assert_eq!((&whole[0]["IsProgressive"], &whole[0]["IsFragmented"]), (&json!(false), &json!(false)));
+    assert_eq!((&whole[2]["FrameType"], &whole[2]["Rows"]), (&json!("DataTable"), &json!([[1]])));
     let body = json!({ "csl": "print 1", "properties": "{\"Options\":{\"results_v2_newlines_between_frames\":true}}" });
     let on_lines = post(&server, "/v2/rest/query", &body).await;
     assert_eq!(on_lines.text.lines().count(), 6, "{}", on_lines.text);

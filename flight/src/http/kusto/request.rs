@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
+use http::HeaderMap;
 use querent_engine::Limits;
 use querent_engine::kql::{KqlParameters, timespan};
 use serde::Deserialize;
@@ -25,6 +26,11 @@ const OPTIONS_OF_QUERY: &[&str] = &[
     "query_now",
     "query_results_apply_getschema",
 ];
+
+/// The header by which clients say what they are.
+const CLIENT_VERSION: &str = "x-ms-client-version";
+/// Clients that read whole tables only: of one in fragments they have no row, or refuse it.
+const WHOLE_TABLE_CLIENTS: &[&str] = &["Kusto.Python.Client:", "Kusto.JavaScript.Client:", "Kusto.Java.Client:"];
 
 /// A request that has been checked.
 #[derive(Debug)]
@@ -117,9 +123,19 @@ impl FromRequest<AppState> for KustoRequest {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let reads_fragments = reads_fragments(request.headers());
         let QueryBytes(bytes) = QueryBytes::from_request(request, state).await?;
-        Self::parse(&bytes, &state.settings)
+        let mut parsed = Self::parse(&bytes, &state.settings)?;
+        parsed.frames.is_progressive &= reads_fragments;
+        parsed.frames.is_fragmented &= reads_fragments;
+        Ok(parsed)
     }
+}
+
+/// Whether the client may be answered with fragments of tables. They are an offer that an answer need not take.
+fn reads_fragments(headers: &HeaderMap) -> bool {
+    let client = headers.get(CLIENT_VERSION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    !WHOLE_TABLE_CLIENTS.iter().any(|name| client.starts_with(name))
 }
 
 /// Returns a parameter's value as a KQL literal. It usually is a string that holds one; some clients send plain JSON.
