@@ -139,7 +139,7 @@ impl WorkerSessionBuilder for ClusterWorker {
         let abandoned = self.parts.tasks.lock().get(task).map(Arc::clone).unwrap_or_default();
         let interrupt = Interrupt::abandoned_by(QueryClock::start(told.time_left), abandoned);
         // Whose query it is only its coordinator knows, and nobody asks here.
-        let label = QueryLabel { subject: String::new(), caller: None, database: String::new(), text: String::new() };
+        let label = QueryLabel::default();
         let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&runtime.resident), Arc::new(()));
         let limits = Limits { memory_bytes: told.memory_bytes, ..Limits::default() };
         let memory = runtime.query_memory(&limits);

@@ -117,6 +117,7 @@ impl Engine {
             caller: Some(principal.clone()),
             database: request.table.database.clone(),
             text: format!("import into {}", request.table),
+            request_id: None,
         };
         let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&self.runtime().resident), Arc::new(()));
         let rejects = Rejects::of_files(names);

@@ -22,6 +22,9 @@ pub struct RunningQueryInfo {
     pub started_at: DateTime<Utc>,
     /// About what it holds.
     pub memory_bytes: u64,
+    /// What its client calls the request: see [`crate::Session::for_request`].
+    #[serde(skip)]
+    pub request_id: Option<String>,
 }
 
 impl Engine {
@@ -35,6 +38,7 @@ impl Engine {
             statement: query.label().text.clone(),
             started_at: query.started_at(),
             memory_bytes: query.held_bytes() as u64,
+            request_id: query.label().request_id.as_deref().map(str::to_owned),
         });
         info.collect()
     }
@@ -44,5 +48,14 @@ impl Engine {
         let running = running_queries(self.catalog().data_dir(), who);
         let query = running.iter().find(|query| query.id() == id);
         query.map(|query| query.cancel()).is_some()
+    }
+
+    /// Ends the queries that `who` may see of the requests that their clients call `request_id`. Returns whether there was
+    /// one.
+    pub fn cancel_request(&self, who: &Principal, request_id: &str) -> bool {
+        let mut running = running_queries(self.catalog().data_dir(), who);
+        running.retain(|query| query.label().request_id.as_deref() == Some(request_id));
+        running.iter().for_each(|query| query.cancel());
+        !running.is_empty()
     }
 }

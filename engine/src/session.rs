@@ -19,6 +19,7 @@ mod kept_results;
 mod known_plans;
 mod kql_answers;
 mod kql_host;
+mod label;
 mod named_statements;
 mod optimize;
 mod parquet_rows;
@@ -84,8 +85,6 @@ use worker_queries::ExecutablePlan;
 const MAX_PUSHED_ROWS: u64 = 10_000;
 /// The most rows a sample has.
 const MAX_SAMPLE_ROWS: usize = 1_000;
-/// The most characters of a statement that `system.queries` shows.
-const MAX_SHOWN_CHARS: usize = 1_000;
 /// What it shows of one whose text was planned before.
 const PLANNED_BEFORE: &str = "(a statement that was planned before)";
 /// How long rows are read for a sample where they cannot be addressed.
@@ -111,6 +110,8 @@ pub struct Session {
     keeps_written_order: bool,
     /// What the audit log says its statements came through.
     door: &'static str,
+    /// The name that the client gave the request that it is for.
+    request_id: Option<Arc<str>>,
 }
 
 impl Engine {
@@ -161,6 +162,7 @@ impl Session {
             result_types: ResultTypes::default(),
             keeps_written_order: false,
             door: "embedded",
+            request_id: None,
         }
     }
 
@@ -368,16 +370,6 @@ impl Session {
         let lane = runtime.threads.lane()?;
         let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&runtime.resident), lane.token());
         Ok((lane, usage))
-    }
-
-    /// Returns how a query of this session is shown to those who may see it.
-    fn label(&self, text: &str) -> QueryLabel {
-        QueryLabel {
-            subject: self.principal.subject().to_owned(),
-            caller: Some(self.principal.clone()),
-            database: self.database.as_ref().to_owned(),
-            text: text.chars().take(MAX_SHOWN_CHARS).collect(),
-        }
     }
 
     async fn begin_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<StartedQuery> {

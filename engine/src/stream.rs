@@ -19,14 +19,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use querent_kql::{BindErrorCode, KqlError, KqlErrorCode};
+use querent_kql::{AskedLimits, BindErrorCode, KqlError, KqlErrorCode};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span};
 
 use crate::error::{FilePlace, Result};
-use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage};
+use crate::limits::{AbandonOnDrop, Limits, QueryClock, QueryUsage, batch_bytes};
 use crate::slots::QuerySlot;
 use crate::threads::Lane;
 use queue::BatchQueue;
@@ -294,25 +294,32 @@ pub(crate) struct StartedQuery {
 }
 
 impl StartedQuery {
-    /// Returns the query, which fails where it has more rows than `most`.
-    pub(crate) fn failing_beyond(mut self, most: Option<u64>) -> Self {
-        let Some(most) = most else { return self };
-        let (schema, mut count) = (self.rows.schema(), 0);
+    /// Returns the query, which fails where it has more rows or more bytes than `asked`.
+    pub(crate) fn failing_beyond(mut self, asked: AskedLimits) -> Self {
+        if asked.rows.is_none() && asked.bytes.is_none() {
+            return self;
+        }
+        let (schema, mut rows, mut bytes) = (self.rows.schema(), 0, 0);
         let counted = self.rows.map(move |batch| {
             let batch = batch?;
-            count += batch.num_rows() as u64;
-            if count <= most { Ok(batch) } else { Err(too_many_rows(most).into()) }
+            rows += batch.num_rows() as u64;
+            bytes += batch_bytes(&batch) as u64;
+            match (asked.rows, asked.bytes) {
+                (Some(most), _) if rows > most => Err(too_large(most, "rows", "truncationmaxrecords").into()),
+                (_, Some(most)) if bytes > most => Err(too_large(most, "bytes", "truncationmaxsize").into()),
+                _ => Ok(batch),
+            }
         });
         self.rows = Box::pin(RecordBatchStreamAdapter::new(schema, counted));
         self
     }
 }
 
-fn too_many_rows(most: u64) -> KqlError {
+fn too_large(most: u64, of: &str, option: &str) -> KqlError {
     KqlError {
         code: KqlErrorCode::Bind(BindErrorCode::TooLarge),
-        message: format!("the result has more than {most} rows, which are those of the query's truncationmaxrecords"),
-        hint: Some("let the query return fewer rows, or raise the limit that it sets".to_owned()),
+        message: format!("the result has more than {most} {of}, which are those of the query's {option}"),
+        hint: Some(format!("let the query return fewer {of}, or raise the limit that it sets")),
     }
 }
 

@@ -116,6 +116,7 @@ def commands_show_the_catalog():
     cluster = CLIENT.execute("default", ".show schema as json").primary_results[0][0]["ClusterSchema"]
     assert "default" in json.loads(cluster)["Databases"]
     assert CLIENT.execute("default", ".show version").primary_results[0][0]["ServiceType"] == "Engine"
+    assert rows(".cancel query 'nobody;1' with (reason = 'none')") == [[False, "nobody;1", "none"]]
     assert "is not supported here" in str(refusal(".drop table otel_logs"))
 
 
@@ -141,6 +142,13 @@ def a_cut_result_says_so():
     response = CLIENT.execute("default", "range x from 1 to 100 step 1", deferred)
     assert len(response.primary_results[0]) == 10 and response.errors_count == 1, response.get_exceptions()
     assert len(rows("range x from 1 to 100 step 1", options(query_take_max_records=10))) == 10
+
+
+@check
+def progress_is_an_offer():
+    asked = options(results_progressive_enabled=True)
+    assert rows("range x from 1 to 3 step 1", asked) == [[1], [2], [3]]
+    assert next(CLIENT.execute_streaming_query("default", "print 1", properties=asked).iter_primary_results()) is not None
 
 
 @check

@@ -13,6 +13,8 @@ const TICK_NANOSECONDS: u64 = 100;
 pub struct AskedLimits {
     /// `truncationmaxrecords`: a result of more rows is a failure, unless there is `notruncation`.
     pub rows: Option<u64>,
+    /// `truncationmaxsize`: a result of more bytes is a failure, in the same way.
+    pub bytes: Option<u64>,
     /// `servertimeout`.
     pub time: Option<Duration>,
 }
@@ -34,13 +36,16 @@ pub(crate) fn limits_of(query: &Query) -> AskedLimits {
             ("truncationmaxrecords", Some(ParameterValue::Literal(Literal::Long(rows)))) => {
                 asked.rows = asked.rows.or(u64::try_from(*rows).ok());
             }
+            ("truncationmaxsize", Some(ParameterValue::Literal(Literal::Long(bytes)))) => {
+                asked.bytes = asked.bytes.or(u64::try_from(*bytes).ok());
+            }
             ("servertimeout", Some(ParameterValue::Literal(value))) => {
                 asked.time = asked.time.or_else(|| duration(value));
             }
             _ => {}
         }
     }
-    AskedLimits { rows: asked.rows.filter(|_| is_truncated), ..asked }
+    if is_truncated { asked } else { AskedLimits { time: asked.time, ..AskedLimits::default() } }
 }
 
 fn duration(value: &Literal) -> Option<Duration> {
@@ -60,10 +65,13 @@ mod tests {
     #[test]
     fn limits_are_read_from_set_statements() {
         let text = "set servertimeout = 1.5s; set truncationmaxrecords = 2; set truncationmaxrecords=3; print 1";
-        assert_eq!(asked_limits(text), AskedLimits { rows: Some(2), time: Some(Duration::from_millis(1500)) });
+        let asked = AskedLimits { rows: Some(2), bytes: None, time: Some(Duration::from_millis(1500)) };
+        assert_eq!(asked_limits(text), asked);
         assert_eq!(asked_limits("set servertimeout = time(00:01:00); T").time, Some(Duration::from_secs(60)));
         assert_eq!(asked_limits("T | where a =="), AskedLimits::default());
-        assert_eq!(asked_limits("set truncationmaxrecords = 2; set notruncation; T"), AskedLimits::default());
+        assert_eq!(asked_limits("set truncationmaxsize = 1048576; T").bytes, Some(1 << 20));
+        let taken_back = "set truncationmaxrecords = 2; set truncationmaxsize = 8; set notruncation; T";
+        assert_eq!(asked_limits(taken_back), AskedLimits::default());
         assert_eq!(asked_limits("set notruncation = false; set truncationmaxrecords = 2; T").rows, Some(2));
     }
 }

@@ -150,7 +150,7 @@ pub trait KqlHost: Send + Sync {
     fn keep_limits(&self, _asked: &AskedLimits) -> Result<(), Self::Error> {
         Err(KqlError {
             code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
-            message: "`set servertimeout` and `set truncationmaxrecords` are known to Kusto, but not supported here"
+            message: "`set servertimeout`, `truncationmaxrecords` and `truncationmaxsize` are not supported here"
                 .to_owned(),
             hint: Some("leave them out; `take` and `set query_take_max_records` bound the rows".to_owned()),
         }

@@ -34,7 +34,7 @@ thread_local! {
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 /// Whose query it is, and what it says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct QueryLabel {
     pub(crate) subject: String,
     /// `None` for a part of another server's query.
@@ -42,6 +42,8 @@ pub(crate) struct QueryLabel {
     pub(crate) database: String,
     /// Its text, or a part of it.
     pub(crate) text: String,
+    /// The name that its client gave the request.
+    pub(crate) request_id: Option<Arc<str>>,
 }
 
 /// What one query reads and writes, for the audit log.

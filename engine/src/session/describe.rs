@@ -91,7 +91,7 @@ impl Session {
             // Boxed as what it is: the compiler would look into it for each caller.
             let text = session.described_command(&text, &interrupt).boxed().await?;
             let state = session.engine.planning_state();
-            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
+            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked);
             let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
             let plan = host.authorized(planned.in_arrow_types()?)?;
             Ok(session.schema_of(&plan))

@@ -44,7 +44,8 @@ pub struct KqlAnswers {
 impl Session {
     /// Plans, authorises and executes one KQL query of one result. Times have microseconds, decimals at most 18 digits
     /// behind the point. The wall clock starts here. Errors: the codes that begin with `kql_`, and those of
-    /// [`Session::sql`]; of the rows `kql_too_large` where there are more than the query's `set truncationmaxrecords`.
+    /// [`Session::sql`]; of the rows `kql_too_large` where they are more than the query's `set truncationmaxrecords` or
+    /// `set truncationmaxsize`.
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
         let asked = querent_kql::asked_limits(text);
         let within = self.within_time(&asked);
@@ -52,14 +53,14 @@ impl Session {
         let work = move |session: Session, interrupt: Interrupt| async move {
             let text = session.answered_command(&text, &interrupt).await?;
             let state = session.engine.planning_state();
-            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked.rows);
+            let host = SessionHost::new(&session, &state, &interrupt).failing_beyond(asked);
             let plan = telemetry::traced_plan("kql", async {
                 let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
                 host.authorized(planned.in_arrow_types()?)
             })
             .await?;
             let started = session.begin_query_within(plan, Arc::new(host.into_memory()), &interrupt).await?;
-            Ok(started.failing_beyond(asked.rows))
+            Ok(started.failing_beyond(asked))
         };
         let clock = QueryClock::start(within.in_force().limits.wall_clock);
         within.spawn_within(label, clock, work).await
@@ -112,6 +113,7 @@ impl Session {
         let asked = querent_kql::asked_limits(kql);
         let mut session = self.within_time(&asked);
         session.limits.max_rows = session.limits.max_rows.into_iter().chain(asked.rows).min();
+        session.limits.max_bytes = session.limits.max_bytes.into_iter().chain(asked.bytes).min();
         session
     }
 

@@ -39,8 +39,8 @@ pub(crate) struct SessionHost<'s> {
     state: &'s SessionState,
     interrupt: &'s Interrupt,
     memory: PlanningMemory,
-    /// The rows beyond which the query's result fails.
-    failing_beyond: Option<u64>,
+    /// The rows and bytes beyond which the query's result fails.
+    failing_beyond: AskedLimits,
     /// Whether a stored graph is looked at before its definition is planned: not beneath one that is being looked at.
     looks_at_graphs: bool,
     /// Whether bare names find tables of the session: not in what is stored for others.
@@ -58,16 +58,16 @@ impl<'s> SessionHost<'s> {
             state,
             interrupt,
             memory,
-            failing_beyond: None,
+            failing_beyond: AskedLimits::default(),
             looks_at_graphs: true,
             sees_temporary: true,
             copied_under: None,
         }
     }
 
-    /// Returns the host of a query that fails where its result has more rows, as whoever executes it sees to.
-    pub(crate) fn failing_beyond(self, rows: Option<u64>) -> Self {
-        Self { failing_beyond: rows, ..self }
+    /// Returns the host of a query that fails where its result has more rows or bytes, as whoever executes it sees to.
+    pub(crate) fn failing_beyond(self, asked: AskedLimits) -> Self {
+        Self { failing_beyond: asked, ..self }
     }
 
     /// Returns the host of a stored graph's own queries.
@@ -263,12 +263,18 @@ impl KqlHost for SessionHost<'_> {
     fn keep_limits(&self, asked: &AskedLimits) -> Result<()> {
         let limits = self.session.limits();
         let keeps_time = asked.time.is_none_or(|time| limits.wall_clock <= time);
-        let most_rows = limits.max_rows.into_iter().chain(self.failing_beyond).min();
-        let keeps_rows = asked.rows.is_none_or(|rows| most_rows.is_some_and(|most| most <= rows));
-        let option = match (keeps_time, keeps_rows) {
-            (true, true) => return Ok(()),
-            (false, _) => "servertimeout",
-            (true, false) => "truncationmaxrecords",
+        let keeps = |asked: Option<u64>, own: Option<u64>, failing: Option<u64>| {
+            let most = own.into_iter().chain(failing).min();
+            asked.is_none_or(|asked| most.is_some_and(|most| most <= asked))
+        };
+        let option = if !keeps_time {
+            "servertimeout"
+        } else if !keeps(asked.rows, limits.max_rows, self.failing_beyond.rows) {
+            "truncationmaxrecords"
+        } else if !keeps(asked.bytes, limits.max_bytes, self.failing_beyond.bytes) {
+            "truncationmaxsize"
+        } else {
+            return Ok(());
         };
         Err(KqlError {
             code: KqlErrorCode::Bind(BindErrorCode::NotSupported),

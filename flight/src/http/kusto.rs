@@ -6,6 +6,7 @@
 
 mod activity;
 mod body;
+mod cancel;
 mod commands;
 mod error;
 mod policies;
@@ -95,14 +96,14 @@ async fn query_response(
     layout: DataSetLayout,
 ) -> Result<Response, ApiError> {
     let mut permit = state.admission.admit(&principal, Door::Kusto).await?;
-    let (answers, rows, first) = match start_query(state, principal, &request, &mut permit).await {
+    let (answers, rows, first) = match start_query(state, principal, &ids, &request, &mut permit).await {
         Ok(started) => started,
         Err(error) => {
             permit.failed();
             return Err(error.into());
         }
     };
-    let body = DataSet { answers, rows, first, permit, ids, is_truncation_failure: request.is_truncation_failure };
+    let body = DataSet { answers, rows, first, permit, ids, truncation: request.truncation };
     let mut response = Body::new(body.frames(layout)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
     Ok(response)
@@ -111,11 +112,12 @@ async fn query_response(
 async fn start_query(
     state: &AppState,
     principal: Principal,
+    ids: &RequestIds,
     request: &KustoRequest,
     permit: &mut QueryPermit,
 ) -> Result<(KqlAnswers, QueryStream, Option<arrow::array::RecordBatch>), EngineError> {
     let place = permit.take_slot();
-    let session = state.session(principal, request.limits.clone());
+    let session = state.session(principal, request.limits.clone()).for_request(&ids.client);
     let session = session.in_database(request.database.as_deref()).await?;
     let mut answers = session.kql_answers(&request.text, request.parameters.clone()).await?.holding(place);
     let Some(mut rows) = answers.next_rows().await? else {

@@ -1,7 +1,7 @@
 //! Kusto's REST routes as they are on the wire: frames, documents, errors, commands. What clients make of them is in
 //! `clients.rs`.
 
-use querent_tests::{HttpReply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
 
 async fn post(server: &TestServer, path: &str, body: &Value) -> HttpReply {
@@ -63,6 +63,14 @@ async fn version_2_is_framed_as_asked() {
             "DataSetCompletion"
         ]
     );
+    // Clients that would find no row in fragments get none.
+    let options = json!({ "results_progressive_enabled": true, "results_v2_fragment_primary_tables": true });
+    let body = json!({ "csl": "print 1", "properties": { "Options": options } }).to_string();
+    let request = server.http.post(server.url("/v2/rest/query")).body(body);
+    let request = request.header("x-ms-client-version", "Kusto.Python.Client:{5.0.0}|Runtime.cpython:{3.11}");
+    let whole = server.send(request, Some("reader-tok")).await.json();
+    assert_eq!((&whole[0]["IsProgressive"], &whole[0]["IsFragmented"]), (&json!(false), &json!(false)));
+    assert_eq!((&whole[2]["FrameType"], &whole[2]["Rows"]), (&json!("DataTable"), &json!([[1]])));
     let body = json!({ "csl": "print 1", "properties": "{\"Options\":{\"results_v2_newlines_between_frames\":true}}" });
     let on_lines = post(&server, "/v2/rest/query", &body).await;
     assert_eq!(on_lines.text.lines().count(), 6, "{}", on_lines.text);
@@ -150,6 +158,25 @@ async fn a_failure_after_the_first_rows_is_reported_where_requested() {
     let old = post(&server, "/v1/rest/query", &body).await.json();
     assert_eq!(old["Tables"][0]["Rows"].as_array().unwrap().len(), 4);
     assert!(old["Exceptions"][0].as_str().unwrap().contains("more than 3 rows"), "{old}");
+
+    // Eight bytes a row.
+    let row_count = |frames: &[Value]| frames[2]["Rows"].as_array().unwrap().len();
+    let at_end = |mut options: Value| {
+        options["results_error_reporting_placement"] = json!("end_of_table");
+        options
+    };
+    let by_bytes = frames(&server, query, at_end(json!({ "truncationmaxsize": 40 }))).await;
+    assert_eq!((row_count(&by_bytes), &by_bytes[4]["HasErrors"]), (5, &json!(true)));
+    let told = &by_bytes[4]["OneApiErrors"][0]["error"];
+    assert!(told["@message"].as_str().unwrap().contains("more than 40 bytes"), "{told}");
+    for (options, answered) in [
+        (json!({ "truncationmaxsize": 72 }), 9),
+        (json!({ "truncationmaxsize": 40, "notruncation": true }), 9),
+        (json!({ "truncationmaxsize": 40, "query_take_max_records": 2 }), 2),
+    ] {
+        let whole = frames(&server, query, at_end(options.clone())).await;
+        assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (answered, &json!(false)), "{options}");
+    }
 }
 
 #[tokio::test]
@@ -321,6 +348,37 @@ async fn commands_list_the_catalog() {
     assert_eq!(models["Rows"], json!([["Chain", "AddEdges"]]));
     let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
     assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_query_is_cancelled_by_its_clients_id() {
+    let tokens = "ann-tok:read:ann,ben-tok:read:ben,boss-tok:admin:boss";
+    let server = TestServer::start(TestSettings::default().tokens(tokens)).await;
+    let begin = |id: &str| {
+        let body = json!({ "db": "default", "csl": super::ENDLESS[0] }).to_string();
+        let request = server.http.post(server.url("/v2/rest/query")).header("x-ms-client-request-id", id).body(body);
+        let request = request.bearer_auth("ann-tok");
+        tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() })
+    };
+    let rows = async |token: &str, command: &str| {
+        let body = json!({ "db": "default", "csl": command }).to_string();
+        let reply = server.send(server.http.post(server.url("/v1/rest/mgmt")).body(body), Some(token)).await;
+        assert_eq!(reply.status, 200, "{command}: {}", reply.text);
+        reply.json()["Tables"][0]["Rows"].clone()
+    };
+    for (id, who) in [("own;7", "ann-tok"), ("any;8", "boss-tok")] {
+        let running = begin(id);
+        let listed = format!(".show running queries | where ClientActivityId == '{id}' and Text startswith 'range'");
+        wait_until("the query is listed", async || rows("ann-tok", &listed).await[0][0] == id).await;
+        let cancel = format!(".cancel query \"{id}\"");
+        assert_eq!(rows("ben-tok", &cancel).await, json!([[false, id, ""]]), "it is another's");
+        let cancelled = rows(who, &format!("{cancel} with (reason = 'it takes long')")).await;
+        assert_eq!(cancelled, json!([[true, id, "it takes long"]]));
+        let ended = running.await.unwrap();
+        assert!(ended.contains("cancelled"), "{ended}");
+    }
+    let none = ".cancel query 'nobody;1' | project RunningQueryCanceled";
+    assert_eq!(rows("boss-tok", none).await, json!([[false]]));
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ async fn options_change_the_answer() {
         "set query_now = 'soon'; print now()",
         "set query_take_max_records = 1.5; print 1",
         "set truncationmaxrecords = many; print 1",
+        "set truncationmaxsize = many; print 1",
         "set servertimeout = true; print 1",
     ] {
         assert_eq!(code_of(&session, query).await, "kql_invalid", "{query}");
@@ -69,6 +70,17 @@ async fn limits_of_a_query_are_kept() {
     assert_eq!(failed.code(), "kql_too_large");
     assert!(failed.to_string().contains("truncationmaxrecords"), "{failed}");
     let fits = session.kql("set truncationmaxrecords = 5; range x from 1 to 5 step 1").await.unwrap();
+    let (_, stats) = fits.collect().await.unwrap();
+    assert_eq!((stats.rows, stats.truncated), (5, false));
+    // Eight bytes a row.
+    let cut = "set truncationmaxsize = 24; range x from 1 to 5 step 1";
+    let mut answers = session.kql_answers(cut, Default::default()).await.unwrap();
+    let (_, stats) = answers.next_rows().await.unwrap().unwrap().collect().await.unwrap();
+    assert_eq!((stats.rows, stats.truncated), (3, true));
+    let failed = session.kql(cut).await.unwrap().collect().await.unwrap_err();
+    assert_eq!(failed.code(), "kql_too_large");
+    assert!(failed.to_string().contains("more than 24 bytes"), "{failed}");
+    let fits = session.kql("set truncationmaxsize = 40; range x from 1 to 5 step 1").await.unwrap();
     let (_, stats) = fits.collect().await.unwrap();
     assert_eq!((stats.rows, stats.truncated), (5, false));
     let fewer = session.kql("set truncationmaxrecords = 2; set query_take_max_records = 1; range x from 1 to 5 step 1");

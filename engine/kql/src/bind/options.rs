@@ -41,9 +41,10 @@ impl<'a> Binder<'a> {
                 _ => return invalid(self.option_span("query_now"), "`query_now` is no datetime"),
             }
         }
-        self.rows_option("truncationmaxrecords")?;
+        self.count_option("truncationmaxrecords", "rows")?;
+        self.count_option("truncationmaxsize", "bytes")?;
         self.option_of("servertimeout", KqlType::TimeSpan)?;
-        self.query_options.most_rows = self.rows_option("query_take_max_records")?;
+        self.query_options.most_rows = self.count_option("query_take_max_records", "rows")?;
         self.query_options.are_schemas = self.truth_option("query_results_apply_getschema")?;
         self.query_options.is_best_effort = self.truth_option("best_effort")?;
         if let Some(column) = self.option_of("query_datetimescope_column", KqlType::String)? {
@@ -124,11 +125,11 @@ impl<'a> Binder<'a> {
         Ok(constant_of(&value.expr)? == Some(ScalarValue::Boolean(Some(true))))
     }
 
-    fn rows_option(&mut self, name: &str) -> Result<Option<usize>> {
+    fn count_option(&mut self, name: &str, of: &str) -> Result<Option<usize>> {
         let Some(value) = self.option_of(name, KqlType::Long)? else { return Ok(None) };
         match constant_of(&value.expr)? {
-            Some(ScalarValue::Int64(Some(rows @ 0..))) => Ok(usize::try_from(rows).ok()),
-            _ => invalid(self.option_span(name), format!("the option `{name}` is a number of rows")),
+            Some(ScalarValue::Int64(Some(count @ 0..))) => Ok(usize::try_from(count).ok()),
+            _ => invalid(self.option_span(name), format!("the option `{name}` is a number of {of}")),
         }
     }
 }

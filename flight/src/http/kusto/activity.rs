@@ -16,7 +16,7 @@ pub(super) enum WhoseQueries {
     Of(String),
 }
 
-/// `.show running queries`. `ClientActivityId` is the number by which a query is ended.
+/// `.show running queries`. By `ClientActivityId`, its client's id of the request or its number, `.cancel query` ends a query.
 pub(super) fn running_queries(state: &AppState, who: &Principal, whose: &WhoseQueries) -> CommandTable {
     let now = Utc::now();
     let is_wanted = |subject: &str| match whose {
@@ -27,7 +27,7 @@ pub(super) fn running_queries(state: &AppState, who: &Principal, whose: &WhoseQu
     let queries = state.engine.queries(who).into_iter().filter(|query| is_wanted(&query.subject));
     let rows = queries.map(|query| {
         vec![
-            json!(query.id.to_string()),
+            json!(query.request_id.clone().unwrap_or_else(|| query.id.to_string())),
             json!(query.statement),
             json!(query.default_database),
             json!(query.started_at.to_rfc3339_opts(SecondsFormat::Micros, true)),

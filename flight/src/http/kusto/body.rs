@@ -67,7 +67,34 @@ pub(super) struct DataSet {
     pub(super) first: Option<RecordBatch>,
     pub(super) permit: QueryPermit,
     pub(super) ids: RequestIds,
-    pub(super) is_truncation_failure: bool,
+    pub(super) truncation: TruncationLimits,
+}
+
+/// What a request says of the size of a result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TruncationLimits {
+    /// `truncationmaxrecords`: more are a failure.
+    pub(super) failing_rows: Option<u64>,
+    /// `truncationmaxsize`: more are a failure.
+    pub(super) failing_bytes: Option<u64>,
+    /// `query_take_max_records`: the result ends there.
+    pub(super) taken_rows: Option<u64>,
+}
+
+impl TruncationLimits {
+    /// Returns the error of a result that was cut behind `rows` rows, unless it ends there.
+    fn failure(self, rows: u64) -> Option<ApiError> {
+        if self.taken_rows == Some(rows) {
+            return None;
+        }
+        let (most, of, option) = match self {
+            Self { failing_rows: Some(most), .. } if most == rows => (most, "rows", "truncationmaxrecords"),
+            Self { failing_bytes: Some(most), .. } => (most, "bytes", "truncationmaxsize"),
+            _ => return None,
+        };
+        let message = format!("the result has more than {most} {of}, the request's {option}");
+        Some(ApiError::new(ErrorCode::ResultTruncated, message))
+    }
 }
 
 impl DataSet {
@@ -76,7 +103,7 @@ impl DataSet {
         self,
         layout: DataSetLayout,
     ) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send> {
-        let Self { mut answers, rows, first, mut permit, ids, is_truncation_failure } = self;
+        let Self { mut answers, rows, first, mut permit, ids, truncation } = self;
         let mut writer = DataSetWriter {
             layout,
             results: answers.results().into(),
@@ -122,12 +149,8 @@ impl DataSet {
                     next = rows.next().await.transpose();
                 }
                 let stats = rows.stats();
-                if failure.is_none() && stats.truncated && is_truncation_failure {
-                    let message = format!(
-                        "the result has more than {} rows, the request's truncationmaxrecords",
-                        stats.rows
-                    );
-                    failure = Some(ApiError::new(ErrorCode::ResultTruncated, message));
+                if failure.is_none() && stats.truncated {
+                    failure = truncation.failure(stats.rows);
                 }
                 if failure.is_some() || !writer.has_more_results() {
                     break;
@@ -457,10 +480,11 @@ impl DataSetWriter {
             &[outcome, consumption],
         );
         let has_errors = failure.is_some();
+        let is_cancelled = failure.is_some_and(|failure| failure.code() == ErrorCode::Cancelled);
         let errors = errors.map(|errors| format!(",\"OneApiErrors\":{errors}")).unwrap_or_default();
         let end = if frames.on_lines { "\n]" } else { "]" };
         format!(
-            "{result}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":false{errors}}}{end}"
+            "{result}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":{is_cancelled}{errors}}}{end}"
         )
     }
 

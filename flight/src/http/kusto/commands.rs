@@ -1,4 +1,5 @@
-//! The `.show` commands that clients send to explore a server. Their results are tables: operators may follow after `|`.
+//! The `.show` commands that clients send to explore a server, and what else they send that is no query. Their results are
+//! tables: operators may follow after `|`.
 //! Their columns are those that Kusto documents, and what there is none of here is a table without rows.
 
 use querent_catalog::Principal;
@@ -6,6 +7,7 @@ use querent_engine::kql::{KqlType, behind_comments, plugin_names};
 use serde_json::{Value, json};
 
 use super::activity;
+use super::cancel::CancelCommand;
 use super::policies::ShowPolicyCommand;
 use super::schema::{self, DatabaseColumns};
 use super::table::{CommandTable, TEXT};
@@ -51,6 +53,8 @@ enum ShowTarget {
     /// The server's own machine.
     Cluster,
     RunningQueries(activity::WhoseQueries),
+    /// Ends one of them.
+    Cancel(CancelCommand),
     /// What Kusto keeps and Querent has none of.
     Absent(AbsentEntity),
     /// A stored function, of which there is none.
@@ -112,6 +116,9 @@ impl ShowCommand {
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let text = behind_comments(text);
         let (words, operators) = split(text);
+        if let Some(cancel) = CancelCommand::parse(&words) {
+            return Ok(Self { what: ShowTarget::Cancel(cancel), operators });
+        }
         let (words, options) = split_options(words);
         let lower: Vec<String> = words.iter().map(|word| word.lower()).collect();
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
@@ -216,6 +223,7 @@ impl ShowCommand {
             ShowTarget::ExternalTables => schema::external_tables(catalog, who, in_use).await,
             ShowTarget::Cluster => Ok(activity::cluster(state)),
             ShowTarget::RunningQueries(whose) => Ok(activity::running_queries(state, who, whose)),
+            ShowTarget::Cancel(cancel) => Ok(cancel.run(state, who)),
             ShowTarget::Plugins => Ok(plugins()),
             ShowTarget::Policy(policy) => policy.run(catalog, who, in_use).await,
             ShowTarget::Absent(entity) => Ok(entity.listing()),
@@ -401,6 +409,9 @@ fn not_supported(text: &str, lower: &[&str]) -> ApiError {
         }
         [".show", .., "policy", "row_level_security"] => "SHOW ROW POLICIES shows the policies of rows here",
         [".show", .., "policy", _] => "Kusto has no such policy of tables, databases and clusters",
+        [".cancel", ..] => {
+            "a query is ended by .cancel query \"id\", with the ClientActivityId that .show running queries lists"
+        }
         [".get", ..] => "rows are written with SQL, POST /v1/import or Flight SQL; there is no ingestion service",
         [".create" | ".create-or-alter" | ".create-merge" | ".alter" | ".drop", "function" | "functions", ..] => {
             "functions are not stored; define them before the query, as `let f = (x:long) { x + 1 };`"
@@ -517,6 +528,7 @@ mod tests {
         for (text, why) in [
             (".show queries", ".show running queries"),
             (".show operations | take 1", "no operations"),
+            (".cancel operation 'a'", ".cancel query"),
             (".show database D principals", "grants"),
             (".get ingestion resources", "no ingestion service"),
             (".show table T policy row_level_security", "ROW POLICIES"),

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
+use http::HeaderMap;
 use querent_engine::Limits;
 use querent_engine::kql::{KqlParameters, timespan};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::body::{ErrorPlacement, Frames};
+use super::body::{ErrorPlacement, Frames, TruncationLimits};
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::QueryBytes;
@@ -26,6 +27,11 @@ const OPTIONS_OF_QUERY: &[&str] = &[
     "query_results_apply_getschema",
 ];
 
+/// The header by which clients say what they are.
+const CLIENT_VERSION: &str = "x-ms-client-version";
+/// Clients that read whole tables only: of one in fragments they have no row, or refuse it.
+const WHOLE_TABLE_CLIENTS: &[&str] = &["Kusto.Python.Client:", "Kusto.JavaScript.Client:", "Kusto.Java.Client:"];
+
 /// A request that has been checked.
 #[derive(Debug)]
 pub(in crate::http) struct KustoRequest {
@@ -33,8 +39,7 @@ pub(in crate::http) struct KustoRequest {
     pub(super) database: Option<String>,
     pub(super) parameters: KqlParameters,
     pub(super) limits: Limits,
-    /// Whether more rows than the limit are a failure rather than the end of the result.
-    pub(super) is_truncation_failure: bool,
+    pub(super) truncation: TruncationLimits,
     pub(super) frames: Frames,
 }
 
@@ -76,12 +81,16 @@ impl KustoRequest {
             let message = format!("query_language {language} is not served here");
             return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
-        let failing = querent_engine::kql::asked_limits(&text).rows.or(options.number("truncationmaxrecords")?);
-        let failing = failing.filter(|_| !options.is_set("notruncation"));
-        let taken = options.number("query_take_max_records")?;
-        // The smaller limit is reached first.
-        let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));
-        let mut limits = Limits { max_rows: failing.into_iter().chain(taken).min(), ..settings.limits() };
+        let asked = querent_engine::kql::asked_limits(&text);
+        let is_cut = !options.is_set("notruncation");
+        let truncation = TruncationLimits {
+            failing_rows: asked.rows.or(options.number("truncationmaxrecords")?).filter(|_| is_cut),
+            failing_bytes: asked.bytes.or(options.number("truncationmaxsize")?).filter(|_| is_cut),
+            taken_rows: options.number("query_take_max_records")?,
+        };
+        let mut limits = settings.limits();
+        limits.max_rows = truncation.failing_rows.into_iter().chain(truncation.taken_rows).min();
+        limits.max_bytes = limits.max_bytes.into_iter().chain(truncation.failing_bytes).min();
         if let Some(timeout) = options.timeout()? {
             limits.wall_clock = timeout.max(LEAST_WALL_CLOCK);
         }
@@ -106,7 +115,7 @@ impl KustoRequest {
         let parameters = given.chain(options.of_query()).collect();
         // Clients without a database send a name that every cluster has.
         let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
-        Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
+        Ok(Self { text, database, parameters, limits, truncation, frames })
     }
 }
 
@@ -114,9 +123,19 @@ impl FromRequest<AppState> for KustoRequest {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let reads_fragments = reads_fragments(request.headers());
         let QueryBytes(bytes) = QueryBytes::from_request(request, state).await?;
-        Self::parse(&bytes, &state.settings)
+        let mut parsed = Self::parse(&bytes, &state.settings)?;
+        parsed.frames.is_progressive &= reads_fragments;
+        parsed.frames.is_fragmented &= reads_fragments;
+        Ok(parsed)
     }
+}
+
+/// Whether the client may be answered with fragments of tables. They are an offer that an answer need not take.
+fn reads_fragments(headers: &HeaderMap) -> bool {
+    let client = headers.get(CLIENT_VERSION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    !WHOLE_TABLE_CLIENTS.iter().any(|name| client.starts_with(name))
 }
 
 /// Returns a parameter's value as a KQL literal. It usually is a string that holds one; some clients send plain JSON.
