@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::writer::FileWriter;
-use arrow::json::{ArrayWriter, LineDelimitedWriter, WriterBuilder as JsonBuilder};
+use arrow::json::{ArrayWriter, LineDelimitedWriter};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::Session;
 use super::csv_rows::CsvTexts;
+use super::json_rows::json_writer;
 use super::parquet_rows::{ParquetRows, parquet_lacks};
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -36,6 +37,7 @@ use crate::type_names::sql_name;
 
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
+
 impl Session {
     /// Plans `COPY table TO 'file'` and `COPY (query) TO 'file'`.
     pub(super) async fn plan_copy(
@@ -305,7 +307,6 @@ enum RowsWriter<W: Write + Send> {
 
 impl<W: Write + Send> RowsWriter<W> {
     fn new(target: &CopyTarget, schema: &SchemaRef, file: W) -> Result<Self> {
-        let json = || JsonBuilder::new().with_explicit_nulls(true);
         Ok(match target.format {
             CopyFormat::Csv => {
                 let mut writer = CsvTexts::new(file, target.delimiter, &target.null);
@@ -314,8 +315,8 @@ impl<W: Write + Send> RowsWriter<W> {
                 }
                 RowsWriter::Csv(writer)
             }
-            CopyFormat::Json if target.is_array => RowsWriter::Array(json().build(file)),
-            CopyFormat::Json => RowsWriter::Lines(json().build(file)),
+            CopyFormat::Json if target.is_array => RowsWriter::Array(json_writer().build(file)),
+            CopyFormat::Json => RowsWriter::Lines(json_writer().build(file)),
             CopyFormat::Parquet => {
                 let compression = compression(&target.compression).unwrap_or(Compression::SNAPPY);
                 let writer = ParquetRows::try_new(file, schema, compression);

@@ -13,6 +13,7 @@ use querent_catalog::{ColumnInfo, FileFormat, Role};
 
 use super::Session;
 use crate::error::{EngineError, FilePlace, Result};
+use crate::functions::is_bytes;
 use crate::identifiers::same_name;
 use crate::limits::QueryUsage;
 use crate::policy::{Mode, allowed_location};
@@ -144,15 +145,15 @@ fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema
     Ok(Some((options, None)))
 }
 
-/// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, and
-/// what is no number is told with its line by who reads the file.
+/// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, bytes
+/// are read as SQL writes them, and what is no number is told with its line by who reads the file.
 fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
     let columns = filled.iter().zip(file.fields());
     let told = columns.filter_map(|(target, field)| {
         let target = target.as_ref()?.data_type();
         let is_number = target.is_signed_integer()
             || matches!(target, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
-        let is_told = target.is_string() || is_number && field.data_type().is_string();
+        let is_told = target.is_string() || is_bytes(target) || is_number && field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()
@@ -162,7 +163,7 @@ fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<S
 fn types_of_members(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
     let told = file.fields().iter().filter_map(|field| {
         let target = filled.iter().flatten().find(|target| same_name(target.name(), field.name()))?.data_type();
-        let is_told = target.is_string() && !field.data_type().is_string();
+        let is_told = is_bytes(target) || target.is_string() && !field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()

@@ -316,6 +316,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
             "DECIMAL(p, s)",
             "VARCHAR",
             "JSON",
+            "BLOB",
             "DATE",
             "TIME",
             "TIMESTAMP",
@@ -366,6 +367,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
         | SqlType::Text
         | SqlType::String(_)
         | SqlType::Nvarchar(_) => Some(DataType::Utf8),
+        SqlType::Blob(_) | SqlType::Bytea | SqlType::Binary(_) | SqlType::Varbinary(_) => Some(DataType::Binary),
         SqlType::Date => Some(DataType::Date32),
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             Some(DataType::Time64(unit(*digits)))
@@ -389,6 +391,7 @@ pub(crate) fn sql_type_name(data_type: &DataType) -> String {
         DataType::Float64 => "DOUBLE".to_owned(),
         DataType::Decimal128(digits, scale) => format!("DECIMAL({digits}, {scale})"),
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "VARCHAR".to_owned(),
+        DataType::Binary | DataType::BinaryView | DataType::LargeBinary => "BLOB".to_owned(),
         DataType::Date32 => "DATE".to_owned(),
         DataType::Time64(TimeUnit::Nanosecond) => "TIME(9)".to_owned(),
         DataType::Time64(_) => "TIME".to_owned(),
@@ -431,6 +434,7 @@ mod tests {
         assert_eq!(types.of_column("a,b"), Some(&DataType::Decimal128(10, 2)));
         assert_eq!(types.of_column("at"), Some(&DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))));
         assert_eq!(types.of_column("other"), None);
+        assert_eq!(GivenTypes::from_text("b=blob").unwrap().of_column("b"), Some(&DataType::Binary));
         assert_eq!(GivenTypes::from_text("*=text").unwrap().of_column("other"), Some(&DataType::Utf8));
         let listed = GivenTypes::from_text("[\"DATE\", \"json\"]").unwrap();
         let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
