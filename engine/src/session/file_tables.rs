@@ -21,7 +21,9 @@ use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text};
+use crate::tables::external::{
+    ALLOW_QUOTED_NULLS, VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text,
+};
 
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
@@ -133,16 +135,20 @@ fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema
     {
         return Ok(Some((request.options.clone(), Some(Schema::new(targets().cloned().collect::<Vec<_>>())))));
     }
-    if known_options(format, &request.options)?.contains_key(TYPES) {
-        return Ok(None);
-    }
-    let types = if is_json { types_of_members(filled, file) } else { types_of_fields(filled, file) };
-    if types.is_empty() {
-        return Ok(None);
-    }
+    let given = known_options(format, &request.options)?;
     let mut options = request.options.clone();
-    options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
-    Ok(Some((options, None)))
+    let holds_texts = targets().any(|target| target.data_type().is_string() || is_bytes(target.data_type()));
+    if format == FileFormat::Csv && holds_texts && !given.contains_key(ALLOW_QUOTED_NULLS) {
+        // What a COPY wrote comes back, as in PostgreSQL.
+        options.insert(ALLOW_QUOTED_NULLS.to_owned(), "false".to_owned());
+    }
+    if !given.contains_key(TYPES) {
+        let types = if is_json { types_of_members(filled, file) } else { types_of_fields(filled, file) };
+        if !types.is_empty() {
+            options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
+        }
+    }
+    Ok((options != request.options).then_some((options, None)))
 }
 
 /// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, bytes

@@ -13,6 +13,9 @@ use super::TREE_OPTION;
 use super::location::format_name;
 use crate::error::{EngineError, Result};
 
+/// Whether what means null does so in quotes, too.
+pub(crate) const ALLOW_QUOTED_NULLS: &str = "allow_quoted_nulls";
+
 /// Options of CSV tables, and what else they are called (by DuckDB, PostgreSQL, pandas).
 const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("has_header", &["header"]),
@@ -23,6 +26,7 @@ const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("skip", &["skiprows", "skip_rows"]),
     ("encoding", &["charset"]),
     ("null_value", &["null", "nullstr", "null_values", "na_values"]),
+    (ALLOW_QUOTED_NULLS, &[]),
     ("null_padding", &[]),
     ("types", &["column_types", "dtypes", "dtype"]),
     ("date_format", &["dateformat"]),
@@ -148,7 +152,6 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
 fn instead_of_option(name: &str) -> Option<&'static str> {
     match name {
         "auto_type_candidates" => Some("leave it out, or say what columns are: types = {'a': 'INTEGER'}"),
-        "allow_quoted_nulls" => Some("write coalesce(column, '')"),
         "records" => Some("leave it out: what the records are is found in the file"),
         "normalize_names" => Some("give the columns other names with AS"),
         "force_not_null" => Some("write coalesce(column, '')"),

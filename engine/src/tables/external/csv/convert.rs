@@ -40,7 +40,11 @@ pub(crate) struct ConvertedColumn {
 pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnReading<'_>) -> Result<ConvertedColumn> {
     let rows = chunk.rows();
     let is_null = |value: &str| value.is_empty() || reading.markers.iter().any(|marker| marker == value);
-    let present = |row: usize| Some(chunk.value(row, column)).filter(|value| !is_null(value));
+    let is_text = matches!(reading.data_type, DataType::Utf8 | DataType::Binary);
+    let present = |row: usize| {
+        let value = chunk.value(row, column);
+        (!is_null(value) || is_text && chunk.is_quoted(row, column)).then_some(value)
+    };
     let values = (0..rows).map(present);
     if *reading.data_type == DataType::Utf8 {
         let array: StringArray = values.collect();
