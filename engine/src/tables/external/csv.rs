@@ -10,6 +10,7 @@ mod inference;
 mod kinds;
 mod number_form;
 mod parallel;
+mod ragged;
 mod records;
 mod rows;
 mod sniffer;

@@ -229,6 +229,12 @@ impl CsvDialect {
         null_markers(self.null_value.as_deref())
     }
 
+    /// Returns whether a file's name says that it is a table, and not any text.
+    pub(super) fn is_named_table(path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        [".csv", ".tsv", ".tab"].iter().any(|ending| name.contains(ending))
+    }
+
     /// Returns whether a file's name says that tabs separate its columns.
     pub(super) fn prefers_tabs(path: &Path) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
