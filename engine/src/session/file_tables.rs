@@ -136,6 +136,12 @@ fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema
         return Ok(Some((request.options.clone(), Some(Schema::new(targets().cloned().collect::<Vec<_>>())))));
     }
     let given = known_options(format, &request.options)?;
+    if is_json
+        && !given.contains_key(TYPES)
+        && let Some(columns) = columns_with_maps(filled, file)
+    {
+        return Ok(Some((request.options.clone(), Some(columns))));
+    }
     let mut options = request.options.clone();
     let holds_texts = targets().any(|target| target.data_type().is_string() || is_bytes(target.data_type()));
     if format == FileFormat::Csv && holds_texts && !given.contains_key(ALLOW_QUOTED_NULLS) {
@@ -173,6 +179,36 @@ fn types_of_members(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()
+}
+
+/// Returns the columns of JSON where objects fill maps, which have the keys of each record; the others are told as those of
+/// [`types_of_members`]. `None` where none does.
+fn columns_with_maps(filled: &[Option<Field>], file: &Schema) -> Option<Schema> {
+    let target_of = |field: &Field| filled.iter().flatten().find(|target| same_name(target.name(), field.name()));
+    let mut has_map = false;
+    let fields = file.fields().iter().map(|field| {
+        let is_map = target_of(field).is_some_and(|target| has_text_keys(target.data_type()));
+        has_map |= is_map;
+        let is_told = |target: &&Field| {
+            let target = target.data_type();
+            is_map || is_bytes(target) || target.is_string() && !field.data_type().is_string()
+        };
+        let data_type = target_of(field).filter(is_told).map_or(field.data_type(), Field::data_type);
+        Field::new(field.name(), data_type.clone(), true)
+    });
+    let columns = Schema::new(fields.collect::<Vec<_>>());
+    has_map.then_some(columns)
+}
+
+/// Returns whether a type is one of maps whose keys are texts, as the members of JSON have them.
+fn has_text_keys(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(entry) => entry.first().is_some_and(|key| key.data_type().is_string()),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn declared_schema(columns: &[(String, String)]) -> Result<Option<Schema>> {

@@ -55,6 +55,7 @@ pub(super) fn nests_integers(schema: &Schema) -> bool {
         match data_type {
             DataType::List(item) => holds(item.data_type()),
             DataType::Struct(fields) => fields.iter().any(|field| holds(field.data_type())),
+            DataType::Map(entries, _) => holds(entries.data_type()),
             other => other.is_integer(),
         }
     }
