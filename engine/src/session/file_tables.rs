@@ -24,6 +24,7 @@ use crate::sql::parse::ParsedStatement;
 use crate::tables::external::{
     ALLOW_QUOTED_NULLS, VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text,
 };
+use crate::type_names::sql_name;
 
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
@@ -135,6 +136,13 @@ fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema
     {
         return Ok(Some((request.options.clone(), Some(Schema::new(targets().cloned().collect::<Vec<_>>())))));
     }
+    let is_filled = |target: &Field| file.fields().iter().any(|field| same_name(target.name(), field.name()));
+    if is_json && let Some(target) = targets().find(|target| nests_bytes(target.data_type()) && is_filled(target)) {
+        return Err(EngineError::Unsupported {
+            what: format!("reading bytes within `{}`, a {}, from JSON", target.name(), sql_name(target.data_type())),
+            hint: "write the rows to Parquet: COPY ... TO 'file.parquet'".into(),
+        });
+    }
     let given = known_options(format, &request.options)?;
     if is_json
         && !given.contains_key(TYPES)
@@ -207,6 +215,17 @@ fn has_text_keys(data_type: &DataType) -> bool {
             DataType::Struct(entry) => entry.first().is_some_and(|key| key.data_type().is_string()),
             _ => false,
         },
+        _ => false,
+    }
+}
+
+/// Returns whether lists, structures or maps of a type hold bytes, which are texts in JSON.
+fn nests_bytes(data_type: &DataType) -> bool {
+    let is_or_nests = |field: &Field| is_bytes(field.data_type()) || nests_bytes(field.data_type());
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => is_or_nests(item),
+        DataType::Map(entries, _) => is_or_nests(entries),
+        DataType::Struct(fields) => fields.iter().any(|field| is_or_nests(field)),
         _ => false,
     }
 }
