@@ -84,7 +84,7 @@ pub(crate) use domains::{
 pub(crate) use elapsed::{INTERVAL_EPOCH, INTERVAL_LENGTH, INTERVAL_OF, length_type};
 pub(crate) use embed::{EMBED, embed};
 pub(crate) use extremes::ordered_extreme;
-pub(crate) use hex::{byte_of_hex, bytes_of_hex};
+pub(crate) use hex::{byte_of_hex, bytes_of_hex, text_of_bytes};
 pub(crate) use interval_texts::with_units;
 pub(crate) use intervals::DATE_PLUS_TIME;
 pub(crate) use json::{JSON_MARK, TRY_JSON};

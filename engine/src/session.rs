@@ -15,6 +15,7 @@ mod explain_policy;
 mod file_tables;
 mod graph_commands;
 mod ingest;
+mod json_rows;
 mod kept_results;
 mod known_plans;
 mod kql_answers;

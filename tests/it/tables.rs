@@ -59,6 +59,14 @@ async fn a_ragged_row_is_named_and_nothing_is_imported() {
     fs::write(&file, "a,b\n1,2\n3,4,5\n").unwrap();
     let message = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err().to_string();
     assert!(message.contains("line 3, column `b`: 3 fields where 2 are expected; "), "{message}");
+
+    // Where no number of fields is that of most records, names above them still make them a table.
+    fs::write(&file, "id,name\n1,x\n2\n3,y,z\n").unwrap();
+    let message = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err().to_string();
+    assert!(
+        message.contains("bad.csv, line 3, column `name`: 1 fields where 2 are expected; null_padding "),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Bytes from hexadecimal digits: `from_hex`, and whatever else is written so. Their inverse is DataFusion's
 //! `encode(bytes, 'hex')`. Digits only: a parser of numbers would take `+f` for a byte.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BinaryBuilder};
@@ -84,6 +85,20 @@ pub(crate) fn byte_of_hex(digits: &[u8]) -> Option<u8> {
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
+/// Returns bytes as a text that DuckDB and [`written_bytes`](super::written_bytes) read: text of ASCII as it stands, otherwise
+/// `\xAA` for each byte, so that no digit behind one belongs to it.
+pub(crate) fn text_of_bytes(bytes: &[u8]) -> String {
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\') {
+        return bytes.iter().copied().map(char::from).collect();
+    }
+    let mut text = String::with_capacity(bytes.len() * 4);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\\x{byte:02X}");
+    }
+    text
+}
+
 fn digit(character: u8) -> Option<u8> {
     match character {
         b'0'..=b'9' => Some(character - b'0'),
@@ -96,6 +111,7 @@ fn digit(character: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::written_bytes;
 
     #[test]
     fn pairs_of_digits_are_bytes() {
@@ -103,6 +119,22 @@ mod tests {
         assert_eq!(bytes_of("").unwrap(), [0_u8; 0]);
         for bad in ["0", "0g", "é", "0x00", "+f", "00+"] {
             assert!(bytes_of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_texts_that_are_read_as_them() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"", ""),
+            (b"it's, \"a\"", "it's, \"a\""),
+            (b"\xAAbb", "\\xAA\\x62\\x62"),
+            (b"a\\b", "\\x61\\x5C\\x62"),
+            (b"\0", "\\x00"),
+            ("ü".as_bytes(), "\\xC3\\xBC"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(text_of_bytes(bytes), text);
+            assert_eq!(written_bytes(text).unwrap(), bytes, "{text}");
         }
     }
 }

@@ -2,18 +2,20 @@
 //! place and moved there when it is whole, so a reader never sees a part of it.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::ipc::writer::FileWriter;
-use arrow::json::{ArrayWriter, LineDelimitedWriter, WriterBuilder as JsonBuilder};
+use arrow::json::{ArrayWriter, LineDelimitedWriter};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
 use datafusion::sql::sqlparser::ast::{self, Value};
+use flate2::write::GzEncoder;
 use futures::StreamExt;
 use parquet::basic::{Compression, ZstdLevel};
 use querent_catalog::{CatalogError, is_full};
@@ -22,6 +24,7 @@ use uuid::Uuid;
 
 use super::Session;
 use super::csv_rows::CsvTexts;
+use super::json_rows::json_writer;
 use super::parquet_rows::{ParquetRows, parquet_lacks};
 use crate::error::{EngineError, Result};
 use crate::identifiers::quote_identifier;
@@ -31,11 +34,12 @@ use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::ParsedStatement;
 use crate::sql::query_from_table;
 use crate::sql::repeated_changes::takes_one_row;
-use crate::sql::write_statement::{CopyFormat, CopyTarget, WriteStatement};
+use crate::sql::write_statement::{COPY_OPTIONS, CopyFormat, CopyTarget, WriteStatement};
 use crate::type_names::sql_name;
 
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
+
 impl Session {
     /// Plans `COPY table TO 'file'` and `COPY (query) TO 'file'`.
     pub(super) async fn plan_copy(
@@ -173,8 +177,12 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
         };
         options.insert(name.trim_start_matches("format.").to_lowercase(), text);
     }
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let named = options.remove("format").or_else(|| copy.stored_as.clone()).unwrap_or(ending);
+    let ending_of =
+        |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let ending = ending_of(path.as_path());
+    let is_packed = ["gz", "zst", "bz2", "xz"].contains(&ending.as_str());
+    let plain = if is_packed { ending_of(path.with_extension("").as_path()) } else { ending.clone() };
+    let named = options.remove("format").or_else(|| copy.stored_as.clone()).unwrap_or(plain);
     let format = match named.to_lowercase().as_str() {
         "csv" | "tsv" | "tab" | "txt" => CopyFormat::Csv,
         "json" | "ndjson" | "jsonl" => CopyFormat::Json,
@@ -183,7 +191,6 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
         other => {
             let what = match other {
                 "" => "writing a file whose name does not say its format".to_owned(),
-                "gz" | "zst" | "bz2" | "xz" => format!("writing compressed text (`.{other}`)"),
                 other => format!("writing files in the format `{other}`"),
             };
             return Err(EngineError::Unsupported {
@@ -192,9 +199,20 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
             });
         }
     };
+    let is_text = matches!(format, CopyFormat::Csv | CopyFormat::Json);
+    // Who reads the file takes it for what its name says.
+    if is_packed && !(is_text && ending == "gz") {
+        return Err(EngineError::Unsupported {
+            what: format!("writing files in the format `{named}` compressed as `.{ending}` says"),
+            hint: "CSV and JSON are compressed with gzip: COPY ... TO 'file.csv.gz'; Parquet in itself: COPY ... TO \
+                   'file.parquet' (COMPRESSION zstd)"
+                .into(),
+        });
+    }
     let mut target = CopyTarget {
         path,
         format,
+        is_gzip: is_packed,
         delimiter: if ["tsv", "tab"].iter().any(|tabs| named.eq_ignore_ascii_case(tabs)) { b'\t' } else { b',' },
         has_header: true,
         null: String::new(),
@@ -221,6 +239,14 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
             ("header" | "has_header", CopyFormat::Csv) => target.has_header = truth()?,
             ("null" | "nullstr" | "null_value", CopyFormat::Csv) => target.null = value,
             ("array", CopyFormat::Json) => target.is_array = truth()?,
+            ("compression" | "codec", CopyFormat::Csv | CopyFormat::Json) => {
+                target.is_gzip = match value.to_lowercase().as_str() {
+                    "gzip" | "gz" => true,
+                    "none" | "uncompressed" => false,
+                    "auto" | "auto_detect" => is_packed,
+                    _ => return Err(refused("gzip or none")),
+                };
+            }
             ("compression" | "codec", CopyFormat::Parquet) => {
                 compression(&value).ok_or_else(|| refused("snappy, zstd, lz4 or none"))?;
                 target.compression = value;
@@ -228,9 +254,7 @@ fn copy_target(path: PathBuf, copy: &CopyToStatement) -> Result<CopyTarget> {
             _ => {
                 return Err(EngineError::Unsupported {
                     what: format!("the option `{name}` of COPY"),
-                    hint:
-                        "there are FORMAT; DELIMITER, HEADER and NULL for csv; ARRAY for json; COMPRESSION for parquet"
-                            .into(),
+                    hint: COPY_OPTIONS.into(),
                 });
             }
         }
@@ -274,8 +298,13 @@ fn write_rows(
     mut batches: mpsc::Receiver<Option<RecordBatch>>,
 ) -> Result<Option<u64>> {
     #[expect(clippy::disallowed_methods, reason = "on a blocking thread, where the statement names it")]
-    let file = std::fs::File::create(path).map_err(|error| unwritable(target, &error))?;
-    let mut writer = RowsWriter::new(target, schema, BufWriter::new(file))?;
+    let file = File::create(path).map_err(|error| unwritable(target, &error))?;
+    let file = BufWriter::new(file);
+    let file = match target.is_gzip {
+        true => CopiedFile::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default()))),
+        false => CopiedFile::Plain(file),
+    };
+    let mut writer = RowsWriter::new(target, schema, file)?;
     let mut rows = 0;
     while let Some(next) = batches.blocking_recv() {
         match next {
@@ -284,14 +313,46 @@ fn write_rows(
                 writer.write(&batch)?;
             }
             None => {
-                let file = writer.finish()?;
-                let file = file.into_inner().map_err(|error| unwritable(target, error.error()))?;
+                let file = writer.finish()?.finish().map_err(|error| unwritable(target, &error))?;
                 file.sync_all().map_err(|error| unwritable(target, &error))?;
                 return Ok(Some(rows));
             }
         }
     }
     Ok(None)
+}
+
+/// A file that is compressed while it is written, or not.
+enum CopiedFile {
+    Plain(BufWriter<File>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
+}
+
+impl CopiedFile {
+    /// Returns the file with all that was written.
+    fn finish(self) -> std::io::Result<File> {
+        let file = match self {
+            CopiedFile::Plain(file) => file,
+            CopiedFile::Gzip(encoder) => encoder.finish()?,
+        };
+        file.into_inner().map_err(IntoInnerError::into_error)
+    }
+}
+
+impl Write for CopiedFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            CopiedFile::Plain(file) => file.write(bytes),
+            CopiedFile::Gzip(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            CopiedFile::Plain(file) => file.flush(),
+            CopiedFile::Gzip(encoder) => encoder.flush(),
+        }
+    }
 }
 
 /// A writer of one of the formats.
@@ -305,7 +366,6 @@ enum RowsWriter<W: Write + Send> {
 
 impl<W: Write + Send> RowsWriter<W> {
     fn new(target: &CopyTarget, schema: &SchemaRef, file: W) -> Result<Self> {
-        let json = || JsonBuilder::new().with_explicit_nulls(true);
         Ok(match target.format {
             CopyFormat::Csv => {
                 let mut writer = CsvTexts::new(file, target.delimiter, &target.null);
@@ -314,8 +374,8 @@ impl<W: Write + Send> RowsWriter<W> {
                 }
                 RowsWriter::Csv(writer)
             }
-            CopyFormat::Json if target.is_array => RowsWriter::Array(json().build(file)),
-            CopyFormat::Json => RowsWriter::Lines(json().build(file)),
+            CopyFormat::Json if target.is_array => RowsWriter::Array(json_writer().build(file)),
+            CopyFormat::Json => RowsWriter::Lines(json_writer().build(file)),
             CopyFormat::Parquet => {
                 let compression = compression(&target.compression).unwrap_or(Compression::SNAPPY);
                 let writer = ParquetRows::try_new(file, schema, compression);

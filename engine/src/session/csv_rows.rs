@@ -1,15 +1,19 @@
 //! Rows of a query as a CSV file, for COPY. Null is the text that stands for it, without quotes; an empty text and a text
 //! that would be read as null are in quotes, so that both come back from readers that tell them apart. So are texts that begin
 //! as comments or with an apostrophe, and those of one column that hold what may separate columns: readers that find out how
-//! a file is written take them for comments, quotes and several columns.
+//! a file is written take them for comments, quotes and several columns. Bytes are as DuckDB writes them: `\xAA` is one.
 
 use std::io::Write;
+use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::Schema;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::functions::{is_bytes, text_of_bytes};
 
 /// A CSV file that rows of a query are written to.
 pub(super) struct CsvTexts<W: Write> {
@@ -37,8 +41,15 @@ impl<W: Write> CsvTexts<W> {
     /// Writes rows, of which no column is nested. Errors: what the file does not take.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let options = FormatOptions::default();
-        let nulls: Vec<Option<NullBuffer>> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let written = |column: &ArrayRef| -> Result<ArrayRef, ArrowError> {
+            Ok(match texts_of_bytes(column.as_ref())? {
+                Some(texts) => Arc::new(texts) as ArrayRef,
+                None => Arc::clone(column),
+            })
+        };
+        let arrays = batch.columns().iter().map(written).collect::<Result<Vec<_>, _>>()?;
+        let nulls: Vec<Option<NullBuffer>> = arrays.iter().map(|column| column.logical_nulls()).collect();
+        let columns = arrays.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let mut line = Vec::new();
         let mut text = String::new();
@@ -86,6 +97,15 @@ impl<W: Write> CsvTexts<W> {
     }
 }
 
+/// Returns the texts of a column of bytes; `None` for others.
+pub(super) fn texts_of_bytes(column: &dyn Array) -> Result<Option<StringArray>, ArrowError> {
+    if !is_bytes(column.data_type()) && !matches!(column.data_type(), DataType::FixedSizeBinary(_)) {
+        return Ok(None);
+    }
+    let bytes = cast(column, &DataType::Binary)?;
+    Ok(Some(bytes.as_binary::<i32>().iter().map(|bytes| bytes.map(text_of_bytes)).collect()))
+}
+
 /// Returns whether readers that find out how a CSV file is written take a field that is not in quotes for something else: for
 /// a comment, a quote, or, where it is the only one of its line, for several fields.
 pub fn is_read_otherwise(text: &str, is_only_field: bool) -> bool {
@@ -94,9 +114,7 @@ pub fn is_read_otherwise(text: &str, is_only_field: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Int64Array, NullArray, StringArray};
+    use arrow::array::{BinaryArray, Int64Array, NullArray};
 
     use super::*;
 
@@ -139,6 +157,16 @@ mod tests {
             file.write(&batch).unwrap();
             assert_eq!(String::from_utf8(file.into_inner()).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn bytes_are_written_as_duckdb_writes_them() {
+        let values: [Option<&[u8]>; 4] = [Some(b"\x00\xFFA"), Some(b"a,b"), None, Some(b"")];
+        let bytes: ArrayRef = Arc::new(values.into_iter().collect::<BinaryArray>());
+        let batch = RecordBatch::try_from_iter_with_nullable([("b", bytes, true)]).unwrap();
+        let mut file = CsvTexts::new(Vec::new(), b',', "");
+        file.write(&batch).unwrap();
+        assert_eq!(String::from_utf8(file.into_inner()).unwrap(), "\\x00\\xFF\\x41\n\"a,b\"\n\n\"\"\n");
     }
 
     #[test]

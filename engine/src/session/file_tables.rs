@@ -13,6 +13,7 @@ use querent_catalog::{ColumnInfo, FileFormat, Role};
 
 use super::Session;
 use crate::error::{EngineError, FilePlace, Result};
+use crate::functions::is_bytes;
 use crate::identifiers::same_name;
 use crate::limits::QueryUsage;
 use crate::policy::{Mode, allowed_location};
@@ -20,7 +21,10 @@ use crate::sql::FileSources;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::file_requests::{FileRequest, MAX_LOCATIONS, OpenedFiles, file_requests, insert_target, replace_files};
 use crate::sql::parse::ParsedStatement;
-use crate::tables::external::{VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text};
+use crate::tables::external::{
+    ALLOW_QUOTED_NULLS, VALUE_COLUMN, file_table, known_options, single_files, sql_type_name, type_of_text,
+};
+use crate::type_names::sql_name;
 
 /// The option that says of which types columns are.
 const TYPES: &str = "types";
@@ -132,27 +136,44 @@ fn told_by_target(request: &FileRequest, filled: &[Option<Field>], file: &Schema
     {
         return Ok(Some((request.options.clone(), Some(Schema::new(targets().cloned().collect::<Vec<_>>())))));
     }
-    if known_options(format, &request.options)?.contains_key(TYPES) {
-        return Ok(None);
+    let is_filled = |target: &Field| file.fields().iter().any(|field| same_name(target.name(), field.name()));
+    if is_json && let Some(target) = targets().find(|target| nests_bytes(target.data_type()) && is_filled(target)) {
+        return Err(EngineError::Unsupported {
+            what: format!("reading bytes within `{}`, a {}, from JSON", target.name(), sql_name(target.data_type())),
+            hint: "write the rows to Parquet: COPY ... TO 'file.parquet'".into(),
+        });
     }
-    let types = if is_json { types_of_members(filled, file) } else { types_of_fields(filled, file) };
-    if types.is_empty() {
-        return Ok(None);
+    let given = known_options(format, &request.options)?;
+    if is_json
+        && !given.contains_key(TYPES)
+        && let Some(columns) = columns_with_maps(filled, file)
+    {
+        return Ok(Some((request.options.clone(), Some(columns))));
     }
     let mut options = request.options.clone();
-    options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
-    Ok(Some((options, None)))
+    let holds_texts = targets().any(|target| target.data_type().is_string() || is_bytes(target.data_type()));
+    if format == FileFormat::Csv && holds_texts && !given.contains_key(ALLOW_QUOTED_NULLS) {
+        // What a COPY wrote comes back, as in PostgreSQL.
+        options.insert(ALLOW_QUOTED_NULLS.to_owned(), "false".to_owned());
+    }
+    if !given.contains_key(TYPES) {
+        let types = if is_json { types_of_members(filled, file) } else { types_of_fields(filled, file) };
+        if !types.is_empty() {
+            options.insert(TYPES.to_owned(), serde_json::Value::Object(types).to_string());
+        }
+    }
+    Ok((options != request.options).then_some((options, None)))
 }
 
-/// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, and
-/// what is no number is told with its line by who reads the file.
+/// Returns the types that columns of a CSV file get where a COPY puts them into columns of these: text is as it is written, bytes
+/// are read as SQL writes them, and what is no number is told with its line by who reads the file.
 fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
     let columns = filled.iter().zip(file.fields());
     let told = columns.filter_map(|(target, field)| {
         let target = target.as_ref()?.data_type();
         let is_number = target.is_signed_integer()
             || matches!(target, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
-        let is_told = target.is_string() || is_number && field.data_type().is_string();
+        let is_told = target.is_string() || is_bytes(target) || is_number && field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()
@@ -162,10 +183,51 @@ fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<S
 fn types_of_members(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<String, serde_json::Value> {
     let told = file.fields().iter().filter_map(|field| {
         let target = filled.iter().flatten().find(|target| same_name(target.name(), field.name()))?.data_type();
-        let is_told = target.is_string() && !field.data_type().is_string();
+        let is_told = is_bytes(target) || target.is_string() && !field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()
+}
+
+/// Returns the columns of JSON where objects fill maps, which have the keys of each record; the others are told as those of
+/// [`types_of_members`]. `None` where none does.
+fn columns_with_maps(filled: &[Option<Field>], file: &Schema) -> Option<Schema> {
+    let target_of = |field: &Field| filled.iter().flatten().find(|target| same_name(target.name(), field.name()));
+    let mut has_map = false;
+    let fields = file.fields().iter().map(|field| {
+        let is_map = target_of(field).is_some_and(|target| has_text_keys(target.data_type()));
+        has_map |= is_map;
+        let is_told = |target: &&Field| {
+            let target = target.data_type();
+            is_map || is_bytes(target) || target.is_string() && !field.data_type().is_string()
+        };
+        let data_type = target_of(field).filter(is_told).map_or(field.data_type(), Field::data_type);
+        Field::new(field.name(), data_type.clone(), true)
+    });
+    let columns = Schema::new(fields.collect::<Vec<_>>());
+    has_map.then_some(columns)
+}
+
+/// Returns whether a type is one of maps whose keys are texts, as the members of JSON have them.
+fn has_text_keys(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(entry) => entry.first().is_some_and(|key| key.data_type().is_string()),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Returns whether lists, structures or maps of a type hold bytes, which are texts in JSON.
+fn nests_bytes(data_type: &DataType) -> bool {
+    let is_or_nests = |field: &Field| is_bytes(field.data_type()) || nests_bytes(field.data_type());
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => is_or_nests(item),
+        DataType::Map(entries, _) => is_or_nests(entries),
+        DataType::Struct(fields) => fields.iter().any(|field| is_or_nests(field)),
+        _ => false,
+    }
 }
 
 fn declared_schema(columns: &[(String, String)]) -> Result<Option<Schema>> {

@@ -159,11 +159,17 @@ pub(crate) struct VectorIndexRequest {
     pub(crate) if_not_exists: bool,
 }
 
+/// Which options a COPY to a file has.
+pub(crate) const COPY_OPTIONS: &str =
+    "there are FORMAT; DELIMITER, HEADER and NULL for csv; ARRAY for json; COMPRESSION for csv, json and parquet";
+
 /// The file of a COPY.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CopyTarget {
     pub(crate) path: PathBuf,
     pub(crate) format: CopyFormat,
+    /// Whether CSV or JSON is compressed with gzip.
+    pub(crate) is_gzip: bool,
     pub(crate) delimiter: u8,
     pub(crate) has_header: bool,
     /// What stands for null in CSV.

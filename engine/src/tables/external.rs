@@ -60,7 +60,9 @@ pub(crate) use parquet_columns::{
 pub(crate) use parquet_pages::admit_pages;
 use reader_options::HIDDEN_COLUMNS;
 pub use reader_options::check_reader_options;
-pub(crate) use reader_options::{DECLARED_COLUMNS, is_written_option, known_options, sql_type_name, type_of_text};
+pub(crate) use reader_options::{
+    ALLOW_QUOTED_NULLS, DECLARED_COLUMNS, is_written_option, known_options, sql_type_name, type_of_text,
+};
 pub use reading::{ReadColumn, SourceReading};
 pub(crate) use rejects::Rejects;
 pub use row_bytes::{BoundedBatches, row_bytes};

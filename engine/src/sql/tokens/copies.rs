@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 use super::brackets::{Item, call, joined, parenthesized, token, word};
 use crate::error::{EngineError, Result};
 use crate::sql::marks;
+use crate::sql::write_statement::COPY_OPTIONS;
 
 /// Rewrites a statement that begins with COPY; others stay. Errors: `sql_plan_error`, `unsupported`.
 pub(super) fn copies(items: Vec<Item>) -> Result<Vec<Item>> {
@@ -110,7 +111,7 @@ fn found_by_name(table: &[Item], span: Span) -> Vec<Item> {
 fn no_option(name: &str) -> EngineError {
     let hint = match name {
         "partition_by" => "write a COPY for each part: COPY (SELECT ... WHERE region = 'north') TO 'north.parquet'",
-        _ => "there are FORMAT; DELIMITER, HEADER and NULL for csv; ARRAY for json; COMPRESSION for parquet",
+        _ => COPY_OPTIONS,
     };
     EngineError::Unsupported { what: format!("the option `{name}` of COPY"), hint: hint.into() }
 }

@@ -10,6 +10,7 @@ mod inference;
 mod kinds;
 mod number_form;
 mod parallel;
+mod ragged;
 mod records;
 mod rows;
 mod sniffer;
@@ -168,7 +169,7 @@ impl CsvFiles {
             (Some(_), _) => inference.markers.clone(),
             (None, true) => inference.markers_where(|_| true),
             (None, false) => {
-                let is_typed: Vec<bool> = columns.iter().map(|column| column.data_type != DataType::Utf8).collect();
+                let is_typed: Vec<bool> = columns.iter().map(|column| !is_as_written(&column.data_type)).collect();
                 inference.markers_where(|index| is_typed.get(index).copied().unwrap_or_default())
             }
         };
@@ -338,6 +339,11 @@ impl CsvColumn {
         let name = sql_type_name(&self.data_type);
         match &self.note {
             Some(note) => format!("expected {name} (the column holds {note})"),
+            None if self.data_type == DataType::Binary => {
+                format!(
+                    "expected {name} (\\xAA for each byte; of \\xAABB as VARCHAR from_hex(substr(text, 3)) makes bytes)"
+                )
+            }
             None => format!("expected {name}"),
         }
     }
@@ -424,7 +430,7 @@ impl TypedCsv {
     pub(crate) fn with_types(mut self, schema: &Schema) -> Self {
         for (column, field) in self.columns.iter_mut().zip(schema.fields()) {
             column.data_type = plain_text(field.data_type());
-            if self.dialect.null_value.is_none() && column.data_type != DataType::Utf8 {
+            if self.dialect.null_value.is_none() && !is_as_written(&column.data_type) {
                 for marker in &column.held {
                     if !self.markers.contains(marker) {
                         self.markers.push(marker.clone());
@@ -443,7 +449,7 @@ impl TypedCsv {
         }
         for column in &mut self.columns {
             column.keeps_markers =
-                column.data_type == DataType::Utf8 && column.codes.iter().any(|code| self.markers.contains(code));
+                is_as_written(&column.data_type) && column.codes.iter().any(|code| self.markers.contains(code));
         }
     }
 
@@ -572,6 +578,11 @@ impl TypedCsv {
             markers: if column.keeps_markers { &[] } else { &self.markers },
         }
     }
+}
+
+/// Returns whether what means null elsewhere may be a value of the type.
+fn is_as_written(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::Binary)
 }
 
 /// Returns the type that text is read as; the scan makes other kinds of text of it.

@@ -563,6 +563,17 @@ fn fitted(value: Value, data_type: &DataType) -> Value {
                 })
                 .collect(),
         ),
+        (Value::Object(members), DataType::Map(entries, _)) => {
+            let values = match entries.data_type() {
+                DataType::Struct(entry) => entry.get(1).map(|values| values.data_type()),
+                _ => None,
+            };
+            let fit = |value: Value| match values {
+                Some(values) => fitted(value, values),
+                None => value,
+            };
+            Value::Object(members.into_iter().map(|(key, value)| (key, fit(value))).collect())
+        }
         (Value::Number(number), data_type) if data_type.is_integer() && number.is_f64() => whole_number(&number),
         (value, _) => value,
     }

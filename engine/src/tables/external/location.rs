@@ -85,10 +85,17 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     found.retain(|file| file.size > 0 || may_be_empty);
     if found.is_empty() {
         let empty = if are_empty { "non-empty " } else { "" };
+        let is_csv = format == FileFormat::Csv;
         let format = format!("{empty}{}", format_name(format));
         let is_there = path.exists() || is_glob(location);
-        let location = if is_there { location.to_owned() } else { format!("{location}, which is not there") };
-        return Err(EngineError::NoFiles { location, format });
+        let what = match () {
+            () if !is_there => ", which is not there",
+            () if are_empty && is_csv && path.is_file() => {
+                ", which holds no byte; with a line that names columns it is a table without rows"
+            }
+            () => "",
+        };
+        return Err(EngineError::NoFiles { location: format!("{location}{what}"), format });
     }
     found.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(found)

@@ -13,6 +13,9 @@ use super::TREE_OPTION;
 use super::location::format_name;
 use crate::error::{EngineError, Result};
 
+/// Whether what means null does so in quotes, too.
+pub(crate) const ALLOW_QUOTED_NULLS: &str = "allow_quoted_nulls";
+
 /// Options of CSV tables, and what else they are called (by DuckDB, PostgreSQL, pandas).
 const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("has_header", &["header"]),
@@ -23,6 +26,7 @@ const CSV_OPTIONS: &[(&str, &[&str])] = &[
     ("skip", &["skiprows", "skip_rows"]),
     ("encoding", &["charset"]),
     ("null_value", &["null", "nullstr", "null_values", "na_values"]),
+    (ALLOW_QUOTED_NULLS, &[]),
     ("null_padding", &[]),
     ("types", &["column_types", "dtypes", "dtype"]),
     ("date_format", &["dateformat"]),
@@ -148,7 +152,6 @@ fn unknown_option(format: FileFormat, name: &str) -> EngineError {
 fn instead_of_option(name: &str) -> Option<&'static str> {
     match name {
         "auto_type_candidates" => Some("leave it out, or say what columns are: types = {'a': 'INTEGER'}"),
-        "allow_quoted_nulls" => Some("write coalesce(column, '')"),
         "records" => Some("leave it out: what the records are is found in the file"),
         "normalize_names" => Some("give the columns other names with AS"),
         "force_not_null" => Some("write coalesce(column, '')"),
@@ -316,6 +319,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
             "DECIMAL(p, s)",
             "VARCHAR",
             "JSON",
+            "BLOB",
             "DATE",
             "TIME",
             "TIMESTAMP",
@@ -366,6 +370,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<DataType> {
         | SqlType::Text
         | SqlType::String(_)
         | SqlType::Nvarchar(_) => Some(DataType::Utf8),
+        SqlType::Blob(_) | SqlType::Bytea | SqlType::Binary(_) | SqlType::Varbinary(_) => Some(DataType::Binary),
         SqlType::Date => Some(DataType::Date32),
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
             Some(DataType::Time64(unit(*digits)))
@@ -389,6 +394,7 @@ pub(crate) fn sql_type_name(data_type: &DataType) -> String {
         DataType::Float64 => "DOUBLE".to_owned(),
         DataType::Decimal128(digits, scale) => format!("DECIMAL({digits}, {scale})"),
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "VARCHAR".to_owned(),
+        DataType::Binary | DataType::BinaryView | DataType::LargeBinary => "BLOB".to_owned(),
         DataType::Date32 => "DATE".to_owned(),
         DataType::Time64(TimeUnit::Nanosecond) => "TIME(9)".to_owned(),
         DataType::Time64(_) => "TIME".to_owned(),
@@ -431,6 +437,7 @@ mod tests {
         assert_eq!(types.of_column("a,b"), Some(&DataType::Decimal128(10, 2)));
         assert_eq!(types.of_column("at"), Some(&DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))));
         assert_eq!(types.of_column("other"), None);
+        assert_eq!(GivenTypes::from_text("b=blob").unwrap().of_column("b"), Some(&DataType::Binary));
         assert_eq!(GivenTypes::from_text("*=text").unwrap().of_column("other"), Some(&DataType::Utf8));
         let listed = GivenTypes::from_text("[\"DATE\", \"json\"]").unwrap();
         let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];

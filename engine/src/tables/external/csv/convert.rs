@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray, Time64MicrosecondArray,
-    Time64NanosecondArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray,
+    Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray, TimestampNanosecondArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, TimeUnit};
@@ -15,6 +15,7 @@ use super::dates::{TemporalFormat, clock};
 use super::number_form::NumberForm;
 use super::rows::TextChunk;
 use crate::error::{EngineError, Result};
+use crate::functions::written_bytes;
 
 /// How the values of one column are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,11 +40,23 @@ pub(crate) struct ConvertedColumn {
 pub(crate) fn convert<'c>(chunk: &'c TextChunk, column: usize, reading: &ColumnReading<'_>) -> Result<ConvertedColumn> {
     let rows = chunk.rows();
     let is_null = |value: &str| value.is_empty() || reading.markers.iter().any(|marker| marker == value);
-    let present = |row: usize| Some(chunk.value(row, column)).filter(|value| !is_null(value));
+    let is_text = matches!(reading.data_type, DataType::Utf8 | DataType::Binary);
+    let present = |row: usize| {
+        let value = chunk.value(row, column);
+        (!is_null(value) || is_text && chunk.is_quoted(row, column)).then_some(value)
+    };
     let values = (0..rows).map(present);
     if *reading.data_type == DataType::Utf8 {
         let array: StringArray = values.collect();
         return Ok(ConvertedColumn { array: Arc::new(array), unfit: Vec::new() });
+    }
+    if *reading.data_type == DataType::Binary {
+        let bytes: Vec<Option<Vec<u8>>> =
+            values.map(|value| value.and_then(|value| written_bytes(value).ok())).collect();
+        let unfit = (0..rows).filter(|row| present(*row).is_some() && bytes.get(*row).is_none_or(Option::is_none));
+        let unfit = unfit.collect();
+        let array: BinaryArray = bytes.iter().map(Option::as_deref).collect();
+        return Ok(ConvertedColumn { array: Arc::new(array), unfit });
     }
     let mut unfit = Vec::new();
     let mut row = 0;

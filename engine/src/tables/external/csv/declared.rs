@@ -17,7 +17,7 @@ pub(super) fn is_record_of(record: &[String], declared: &[FieldRef], dialect: &C
 }
 
 fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8)
+    matches!(data_type, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Binary)
 }
 
 fn is_value_of(value: &str, data_type: &DataType, dialect: &CsvDialect) -> bool {

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::tables::external::location::{LocatedFile, compression, compression_name, compression_of};
 use crate::tables::external::open;
 use crate::tables::external::reader_options::{
-    COMMENT_ANYWHERE, GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options,
+    ALLOW_QUOTED_NULLS, COMMENT_ANYWHERE, GivenTypes, SKIP_BLANK, bad_option, boolean_option, known_options,
 };
 use crate::tables::external::text_source::{TextEncoding, open_text};
 
@@ -44,6 +44,8 @@ pub(crate) struct CsvDialect {
     /// Strings that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
     /// has one of them in a column of numbers, dates or the like.
     pub null_value: Option<String>,
+    /// Whether a field in quotes means null where it holds what does. Otherwise it is a value of a column of text or bytes.
+    pub allow_quoted_nulls: bool,
     /// Whether a record with too few fields has nulls for the others.
     pub null_padding: bool,
     /// Whether a blank line of a file of one column is no record.
@@ -102,6 +104,7 @@ impl CsvDialect {
             width: 0,
             row_names: false,
             null_value: given.get("null_value").cloned(),
+            allow_quoted_nulls: true,
             null_padding: false,
             skip_blank: false,
             ignore_errors: false,
@@ -132,6 +135,7 @@ impl CsvDialect {
                     _ => return Err(bad_option(name, value, "a point or a comma")),
                 },
                 "thousands" => dialect.numbers.thousands = no_or_one_character(name, value)?,
+                ALLOW_QUOTED_NULLS => dialect.allow_quoted_nulls = boolean_option(name, value)?,
                 "null_padding" => dialect.null_padding = boolean_option(name, value)?,
                 "ignore_errors" => dialect.ignore_errors = boolean_option(name, value)?,
                 "types" => dialect.types = GivenTypes::from_text(value)?,
@@ -223,6 +227,12 @@ impl CsvDialect {
     /// Returns the strings that may mean null besides the empty one.
     pub(crate) fn null_markers(&self) -> Vec<String> {
         null_markers(self.null_value.as_deref())
+    }
+
+    /// Returns whether a file's name says that it is a table, and not any text.
+    pub(super) fn is_named_table(path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        [".csv", ".tsv", ".tab"].iter().any(|ending| name.contains(ending))
     }
 
     /// Returns whether a file's name says that tabs separate its columns.

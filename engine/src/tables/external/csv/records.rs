@@ -70,12 +70,13 @@ pub(crate) struct FieldBuffer {
     pub text: Vec<u8>,
     /// The end of each field in the text.
     pub ends: Vec<usize>,
+    /// The places of the fields in quotes, ascending; `None` where nobody asks.
+    pub quoted: Option<Vec<usize>>,
 }
 
 impl FieldBuffer {
     pub(crate) fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
+        self.truncate(0);
     }
 
     /// Returns the field at this index; empty where there is none.
@@ -88,6 +89,9 @@ impl FieldBuffer {
     pub(crate) fn truncate(&mut self, fields: usize) {
         self.ends.truncate(fields);
         self.text.truncate(self.ends.last().copied().unwrap_or(0));
+        if let Some(quoted) = &mut self.quoted {
+            quoted.truncate(quoted.partition_point(|place| *place < fields));
+        }
     }
 }
 
@@ -139,11 +143,10 @@ pub(crate) fn parse_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fiel
             None => Parsed::Partial,
         };
     }
-    let (fields_before, text_before) = (fields.ends.len(), fields.text.len());
+    let fields_before = fields.ends.len();
     let parsed = fields_of_record(syntax, input, is_last, fields);
     if !matches!(parsed, Parsed::Record(_)) {
-        fields.ends.truncate(fields_before);
-        fields.text.truncate(text_before);
+        fields.truncate(fields_before);
     }
     parsed
 }
@@ -168,6 +171,9 @@ fn fields_of_record(syntax: &CsvSyntax, input: &[u8], is_last: bool, fields: &mu
             Quoted::Closed { next, lines } => {
                 extent.quoted += 1;
                 extent.lines += lines;
+                if let Some(quoted) = &mut fields.quoted {
+                    quoted.push(fields.ends.len());
+                }
                 next
             }
             Quoted::Partial => return Parsed::Partial,
@@ -399,6 +405,18 @@ mod tests {
         );
         let unquoted = CsvSyntax { quote: None, ..COMMAS };
         assert_eq!(records(&unquoted, "\"a,b\"\n"), [["\"a", "b\""]]);
+    }
+
+    #[test]
+    fn fields_in_quotes_are_told_from_others() {
+        let mut fields = FieldBuffer { quoted: Some(Vec::new()), ..FieldBuffer::default() };
+        assert!(matches!(parse_record(&COMMAS, b"\"\",,\"x\"\n", true, &mut fields), Parsed::Record(_)));
+        assert!(matches!(parse_record(&COMMAS, b",\"\"", true, &mut fields), Parsed::Record(_)));
+        assert_eq!((fields.ends.len(), fields.quoted.as_deref()), (5, Some([0, 2, 4].as_slice())));
+        assert_eq!(parse_record(&COMMAS, b"\"a\",\"b", true, &mut fields), Parsed::Unclosed);
+        assert_eq!((fields.ends.len(), fields.quoted.as_deref()), (5, Some([0, 2, 4].as_slice())));
+        fields.truncate(4);
+        assert_eq!(fields.quoted.as_deref(), Some([0, 2].as_slice()));
     }
 
     #[test]

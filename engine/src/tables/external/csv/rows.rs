@@ -30,9 +30,15 @@ pub(crate) struct TextChunk {
     width: usize,
     /// Where each column's field is in a record; `None`: in the order of the columns.
     places: Option<Arc<[usize]>>,
+    /// The fields in quotes, ascending, where those are told from others.
+    quoted: Vec<usize>,
 }
 
 impl TextChunk {
+    fn empty(width: usize, places: Option<Arc<[usize]>>) -> Self {
+        Self { text: String::new(), ends: Vec::new(), lines: Vec::new(), width, places, quoted: Vec::new() }
+    }
+
     /// Returns the number of records.
     pub(crate) fn rows(&self) -> usize {
         self.lines.len()
@@ -45,19 +51,31 @@ impl TextChunk {
 
     /// Returns a field's text.
     pub(crate) fn value(&self, row: usize, column: usize) -> &str {
-        let place = self.places.as_ref().map_or(Some(column), |places| places.get(column).copied());
-        let Some(place) = place else { return "" };
-        let index = row * self.width + place;
+        let Some(index) = self.field(row, column) else { return "" };
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(index).and_then(|end| self.text.get(start..*end)).unwrap_or_default()
     }
 
+    /// Returns whether a field is in quotes and told from others.
+    pub(crate) fn is_quoted(&self, row: usize, column: usize) -> bool {
+        !self.quoted.is_empty()
+            && self.field(row, column).is_some_and(|field| self.quoted.binary_search(&field).is_ok())
+    }
+
+    /// Returns the place of a field among all.
+    fn field(&self, row: usize, column: usize) -> Option<usize> {
+        let place = self.places.as_ref().map_or(Some(column), |places| places.get(column).copied())?;
+        Some(row * self.width + place)
+    }
+
     /// Returns the chunk without some of its rows.
     pub(crate) fn without(&self, rows: &[usize]) -> Self {
-        let mut kept =
-            Self { text: String::new(), ends: Vec::new(), lines: Vec::new(), width: self.width, places: None };
+        let mut kept = Self::empty(self.width, None);
         for row in (0..self.rows()).filter(|row| rows.binary_search(row).is_err()) {
             for column in 0..self.width {
+                if self.is_quoted(row, column) {
+                    kept.quoted.push(kept.ends.len());
+                }
                 kept.text.push_str(self.value(row, column));
                 kept.ends.push(kept.text.len());
             }
@@ -76,6 +94,8 @@ pub(crate) struct CsvRows {
     places: Option<Arc<[usize]>>,
     null_padding: bool,
     keeps_blank: bool,
+    /// Whether fields in quotes are told from others.
+    tells_quoted: bool,
     rejects: Option<Rejects>,
 }
 
@@ -101,6 +121,7 @@ impl CsvRows {
             names: names.to_vec(),
             null_padding: dialect.null_padding,
             keeps_blank: names.len() == 1 && !dialect.skip_blank,
+            tells_quoted: !dialect.allow_quoted_nulls,
             rejects,
         })
     }
@@ -113,7 +134,7 @@ impl CsvRows {
     /// Returns the next records.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<TextChunk>> {
         loop {
-            let mut fields = FieldBuffer::default();
+            let mut fields = FieldBuffer { quoted: self.tells_quoted.then(Vec::new), ..FieldBuffer::default() };
             let mut lines = Vec::new();
             let mut is_end = false;
             while lines.len() < CHUNK_ROWS && fields.text.len() < CHUNK_BYTES {
@@ -177,25 +198,29 @@ impl CsvRows {
     /// Returns the records as text. Errors: bytes that are not UTF-8.
     fn decoded(&mut self, fields: FieldBuffer, lines: Vec<u64>) -> Result<TextChunk> {
         let width = self.names.len();
-        let FieldBuffer { text, ends } = fields;
+        let FieldBuffer { text, ends, quoted } = fields;
         match String::from_utf8(text) {
             Ok(text) if text.is_ascii() || ends.iter().all(|end| text.is_char_boundary(*end)) => {
-                Ok(TextChunk { text, ends, lines, width, places: self.places.clone() })
+                let quoted = quoted.unwrap_or_default();
+                Ok(TextChunk { text, ends, lines, width, places: self.places.clone(), quoted })
             }
-            Ok(text) => self.decoded_by_record(FieldBuffer { text: text.into_bytes(), ends }, &lines),
-            Err(error) => self.decoded_by_record(FieldBuffer { text: error.into_bytes(), ends }, &lines),
+            Ok(text) => self.decoded_by_record(FieldBuffer { text: text.into_bytes(), ends, quoted }, &lines),
+            Err(error) => self.decoded_by_record(FieldBuffer { text: error.into_bytes(), ends, quoted }, &lines),
         }
     }
 
     fn decoded_by_record(&mut self, fields: FieldBuffer, lines: &[u64]) -> Result<TextChunk> {
         let width = self.names.len();
-        let places = self.places.clone();
-        let mut kept = TextChunk { text: String::new(), ends: Vec::new(), lines: Vec::new(), width, places };
+        let quoted = fields.quoted.as_deref().unwrap_or_default();
+        let mut kept = TextChunk::empty(width, self.places.clone());
         for (row, line) in lines.iter().enumerate() {
             let bytes: Vec<&[u8]> = (0..width).map(|column| fields.field(row * width + column)).collect();
             match bytes.iter().position(|field| std::str::from_utf8(field).is_err()) {
                 None => {
-                    for field in bytes {
+                    for (column, field) in bytes.into_iter().enumerate() {
+                        if quoted.binary_search(&(row * width + column)).is_ok() {
+                            kept.quoted.push(kept.ends.len());
+                        }
                         kept.text.push_str(std::str::from_utf8(field).unwrap_or_default());
                         kept.ends.push(kept.text.len());
                     }

@@ -12,6 +12,7 @@ use std::path::Path;
 use super::dialect::CsvDialect;
 use super::header::{columns_below, has_header, is_typed, rows_of};
 use super::kinds::is_numeric;
+use super::ragged::names_above;
 use super::records::{CsvSyntax, FieldBuffer, Parsed, line_end, parse_record};
 use crate::error::Result;
 use crate::tables::external::location::document;
@@ -287,6 +288,10 @@ fn best_candidate(path: &Path, dialect: &CsvDialect, sample: &SampledText, text:
         }
         let mut best = best.unwrap_or_else(|| measure(dialect, dialect.syntax, text, sample.is_whole));
         let is_open = !dialect.is_given("delimiter");
+        if is_open && !best.is_acceptable() && CsvDialect::is_named_table(path) {
+            let syntax = CsvSyntax { comment, comment_anywhere, ..dialect.syntax };
+            best = ragged_below_names(dialect, syntax, text, sample.is_whole).unwrap_or(best);
+        }
         if is_open && (!best.is_acceptable() || best.notes > 0 && best.syntax.delimiter == b',') {
             let single = single_column(dialect, best.syntax, text, sample.is_whole);
             // A line above numbers with commas is their name, and no note above columns of numbers.
@@ -423,6 +428,17 @@ fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole:
         found = measure(dialect, plain, text, is_whole);
     }
     Candidate { width: 1, notes: 0, ..found }
+}
+
+/// Returns the candidate of a table that is known by its names only; whoever reads it tells which records differ from them.
+fn ragged_below_names(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Option<Candidate> {
+    DELIMITERS.into_iter().find_map(|delimiter| {
+        let syntax = CsvSyntax { delimiter, ..syntax };
+        let names = names_above(&syntax, text, is_whole)?;
+        let found = measure(dialect, syntax, text, is_whole);
+        let width = if dialect.null_padding { found.width } else { names };
+        Some(Candidate { width, first_line: 1, notes: 0, least: 0.0, ..found })
+    })
 }
 
 /// Measures how well a syntax explains a text.

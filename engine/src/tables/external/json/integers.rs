@@ -1,36 +1,52 @@
-//! Integers of JSON. Arrow's decoder takes `2.9` for an integer and cuts its fraction off; here it is one only where it has none.
+//! Values of JSON that are decoded as texts. Arrow's decoder takes `2.9` for an integer and cuts its fraction off; here it is one
+//! only where it has none. It takes hexadecimal digits for bytes; here they are as SQL writes them, `\xAA`, and text its own.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, BinaryArray, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use serde_json::{Number, Value};
 
+use crate::functions::written_bytes;
+
 /// Beyond it doubles are not next to each other.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the columns as they are decoded: integers as texts.
+/// Returns the columns as they are decoded: integers and bytes as texts.
 pub(super) fn as_texts(schema: &SchemaRef) -> SchemaRef {
-    if !schema.fields().iter().any(|field| field.data_type().is_integer()) {
+    if !schema.fields().iter().any(|field| is_decoded_as_text(field.data_type())) {
         return Arc::clone(schema);
     }
-    let decoded = |field: &Arc<Field>| match field.data_type().is_integer() {
+    let decoded = |field: &Arc<Field>| match is_decoded_as_text(field.data_type()) {
         true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
         false => Arc::clone(field),
     };
     Arc::new(Schema::new(schema.fields().iter().map(decoded).collect::<Vec<_>>()))
 }
 
-/// Returns the columns of a batch that was decoded by [`as_texts`] in their own types. Errors: a text that is no integer.
+/// Returns the columns of a batch that was decoded by [`as_texts`] in their own types. Errors: a text that is no
+/// integer, or no bytes.
 pub(super) fn from_texts(batch: &RecordBatch, schema: &SchemaRef) -> Result<Vec<ArrayRef>, ArrowError> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    let typed = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type().is_integer() {
-        true => cast_with_options(column, field.data_type(), &strict),
-        false => Ok(Arc::clone(column)),
+    let typed = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type() {
+        DataType::Binary => bytes_of_texts(column),
+        data_type if data_type.is_integer() => cast_with_options(column, data_type, &strict),
+        _ => Ok(Arc::clone(column)),
     };
     batch.columns().iter().zip(schema.fields()).map(typed).collect()
+}
+
+fn is_decoded_as_text(data_type: &DataType) -> bool {
+    data_type.is_integer() || *data_type == DataType::Binary
+}
+
+fn bytes_of_texts(texts: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let bytes_of = |text: &str| written_bytes(text).map_err(|error| ArrowError::JsonError(error.to_string()));
+    let bytes = texts.as_string::<i32>().iter().map(|text| text.map(bytes_of).transpose());
+    let bytes = bytes.collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(bytes.iter().map(Option::as_deref).collect::<BinaryArray>()))
 }
 
 /// Whether a column has integers in lists or objects.
@@ -39,6 +55,7 @@ pub(super) fn nests_integers(schema: &Schema) -> bool {
         match data_type {
             DataType::List(item) => holds(item.data_type()),
             DataType::Struct(fields) => fields.iter().any(|field| holds(field.data_type())),
+            DataType::Map(entries, _) => holds(entries.data_type()),
             other => other.is_integer(),
         }
     }
