@@ -34,6 +34,7 @@ mod lists;
 mod long_replacements;
 mod maps;
 mod moments;
+mod null_patterns;
 mod null_powers;
 mod number_text;
 mod numbers;
@@ -147,6 +148,7 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
         .map(wide_times::wide)
         .map(rounding::of_all_digits)
         .map(null_powers::computed)
+        .map(null_patterns::strict)
         .map(years_of_nanoseconds::with_all_years)
         .map(bounded::bounded)
         .map(bytes_beside_nulls::with_bytes)

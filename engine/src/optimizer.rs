@@ -17,6 +17,7 @@
 //! | `projected_keys` | which columns are keys of a query's rows |
 //! | `repeated_aggregates` | aggregates of grouping sets that are the same |
 //! | `repeated_projections` | projections of one text on one another, of which DataFusion would drop one |
+//! | `separate_lists` | lists of `IN` that AND and OR join stay apart |
 //! | `wrapped_rules` | what rules around DataFusion's have in common |
 
 pub(crate) mod aggregate_clauses;
@@ -33,4 +34,5 @@ pub(crate) mod one_sided_joins;
 pub(crate) mod projected_keys;
 pub(crate) mod repeated_aggregates;
 pub(crate) mod repeated_projections;
+pub(crate) mod separate_lists;
 pub(crate) mod wrapped_rules;

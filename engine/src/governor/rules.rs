@@ -30,6 +30,7 @@ use crate::optimizer::one_sided_joins::KeepOneSidedJoins;
 use crate::optimizer::projected_keys::ProjectKeys;
 use crate::optimizer::repeated_aggregates::MergeAggregates;
 use crate::optimizer::repeated_projections::DistinguishProjections;
+use crate::optimizer::separate_lists::KeepListsApart;
 use crate::optimizer::wrapped_rules::{RuleOverride, SharedRule, WrappedRule};
 
 /// The rule that takes a projection for a copy of the one below it.
@@ -50,7 +51,7 @@ const JOINS_ANEW: &str = "eliminate_cross_join";
 /// The rule that computes what is common to expressions once.
 const SHARES_EXPRESSIONS: &str = "common_sub_expression_eliminate";
 
-/// The rule that computes constants.
+/// The rule that computes constants, and makes expressions simpler.
 const FOLDS_CONSTANTS: &str = "simplify_expressions";
 
 /// The rule that asks for the order that the statement has.
@@ -88,7 +89,7 @@ pub(crate) fn governed_optimizer_rules(more: impl IntoIterator<Item = SharedRule
                 WrappedRule::new_shared(WrappedRule::new_shared(rule, KeepFiltersOfTotals), KeepNullsOfSubqueries)
             }
             JOINS_ANEW => WrappedRule::new_shared(rule, KeepNullEquality),
-            FOLDS_CONSTANTS => WrappedRule::new_shared(rule, KeepLargeCalls),
+            FOLDS_CONSTANTS => WrappedRule::new_shared(WrappedRule::new_shared(rule, KeepLargeCalls), KeepListsApart),
             _ => rule,
         };
         before.into_iter().chain([rule])

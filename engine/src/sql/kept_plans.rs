@@ -24,6 +24,7 @@ use super::parameters::position;
 use super::vector_search::is_distance;
 use crate::functions::EMBED;
 use crate::governor::Folding;
+use crate::optimizer::separate_lists::with_lists_apart;
 
 /// The most operators, expressions and columns of a plan that is kept.
 const MAX_PARTS: usize = 4_000;
@@ -220,7 +221,7 @@ pub(crate) fn with_values(
             let bound = match &simplifier {
                 Some(simplifier) => {
                     let _folding = Folding::start();
-                    simplifier.simplify(bound)?
+                    with_lists_apart(bound, |bound| simplifier.simplify(bound))?
                 }
                 None => bound,
             };

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Proj
 
 use super::lifted_subqueries::{lifted_join, refuse_window_by_row};
 use super::plan_nodes::any_node;
+use super::subquery_values::refuse_sets_by_row;
 
 /// What the columns of a subquery's own tables are qualified by while both sides are joined.
 const INNER: &str = "__lateral";
@@ -36,6 +37,7 @@ pub(super) fn join_laterals(plan: LogicalPlan) -> Result<LogicalPlan> {
             };
             if plan.is_none() {
                 refuse_window_by_row(&join.right)?;
+                refuse_sets_by_row(&join.right)?;
             }
             Ok(plan.map_or_else(|| Transformed::no(LogicalPlan::Join(join)), Transformed::yes))
         }

@@ -90,6 +90,7 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
             }
         }
         Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
+            refuse_sets_by_row(&subquery.subquery)?;
             if let Some(value) = value_of_row(&subquery, schema)? {
                 return Ok(Transformed::yes(value));
             }
@@ -208,6 +209,30 @@ fn has_grand_total(plan: &LogicalPlan) -> bool {
         [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.iter().any(Vec::is_empty),
         _ => false,
     }
+}
+
+/// Errors: `unsupported` where rows that belong to the outer row are grouped by several sets. DataFusion 54 adds to each set by what the
+/// rows belong to it: the total of no rows is lost, and a column that a set leaves out has a value.
+pub(super) fn refuse_sets_by_row(plan: &LogicalPlan) -> Result<()> {
+    let has_sets = plan.exists(|node| {
+        let LogicalPlan::Aggregate(aggregate) = node else { return Ok(false) };
+        let has_several = match aggregate.group_expr.as_slice() {
+            [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.len() > 1,
+            [Expr::GroupingSet(_)] => true,
+            _ => false,
+        };
+        Ok(has_several && !node.all_out_ref_exprs().is_empty())
+    })?;
+    if !has_sets {
+        return Ok(());
+    }
+    Err(EngineError::Unsupported {
+        what: "ROLLUP, CUBE or GROUPING SETS in a subquery by the row around it".into(),
+        hint: "let the sets have the key, and join: \
+               JOIN (SELECT key, x, count(*) AS n FROM ... GROUP BY GROUPING SETS ((key, x), (key))) g ON g.key = t.key"
+            .into(),
+    }
+    .into())
 }
 
 /// Returns the query of whether the one row of a plan is there, where that is for HAVING to say.

@@ -493,13 +493,19 @@ fn from_call(name: &str, arguments: Vec<Vec<Item>>, span: Span) -> Vec<Item> {
     joined([select, call(name, arguments, span)])
 }
 
-/// The query of what stands where a table or a query can.
+/// The query of what stands where a table or a query can. As an argument of a call the parser knows those that begin with
+/// SELECT or WITH only: others go behind FROM.
 fn source_query(items: &[Item], span: Span) -> Vec<Item> {
-    let is_query = items.first().is_some_and(|first| first.is_any(&["select", "with", "from", "values", "table"]));
+    fn is_query(items: &[Item]) -> bool {
+        items.first().is_some_and(|first| first.is_any(&["select", "with", "from", "table"]))
+    }
+    let select_from =
+        |relation| joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], relation]);
     match items {
-        _ if is_query => items.to_vec(),
-        [one] if let Some(group) = one.parentheses() => group.items.clone(),
-        _ => joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], items.to_vec()]),
+        _ if is_query(items) => items.to_vec(),
+        [one] if let Some(group) = one.parentheses().filter(|group| is_query(&group.items)) => group.items.clone(),
+        [first, ..] if first.is("values") => select_from(vec![parenthesized(items.to_vec(), span)]),
+        _ => select_from(items.to_vec()),
     }
 }
 
@@ -528,6 +534,7 @@ mod tests {
             ("SELECT 2 ** 3, count(*) FROM t", "SELECT 2 ^ 3, count(*) FROM t"),
             ("SELECT a<->b FROM t WHERE a < -1", "SELECT a <-> b FROM t WHERE a < -1"),
             ("SUMMARIZE t", "SELECT * FROM summarize((SELECT * FROM t))"),
+            ("SUMMARIZE (VALUES (1))", "SELECT * FROM summarize((SELECT * FROM (VALUES (1))))"),
             ("TABLE t", "SELECT * FROM t"),
             ("SELECT * FROM (FROM t SELECT a WHERE b)", "SELECT * FROM (SELECT a FROM t WHERE b)"),
             ("FROM t SELECT a;", "SELECT a FROM t"),

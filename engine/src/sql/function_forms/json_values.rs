@@ -48,8 +48,10 @@ const RETURNING: [&str; 15] = [
     "json_replace",
 ];
 /// How the aggregates begin that are written out already.
-const AGGREGATES: [&str; 2] =
-    ["concat('[', coalesce(string_agg(coalesce(to_json(", "concat('{', coalesce(string_agg(concat(coalesce(to_json("];
+const AGGREGATES: [&str; 2] = [
+    "nullif(concat('[', coalesce(string_agg(coalesce(to_json(",
+    "nullif(concat('{', coalesce(string_agg(concat(coalesce(to_json(",
+];
 
 /// Whether the result of the function of this name is JSON.
 pub(crate) fn makes_json(name: &str) -> bool {
@@ -89,7 +91,7 @@ fn is_json(expr: &Expr) -> bool {
         Expr::Function(function) => {
             let name = function.name.to_string().to_lowercase();
             makes_json(&name)
-                || (name == "concat" && AGGREGATES.iter().any(|begin| expr.to_string().starts_with(begin)))
+                || (name == "nullif" && AGGREGATES.iter().any(|begin| expr.to_string().starts_with(begin)))
         }
         Expr::Subquery(query) => match query.body.as_ref() {
             SetExpr::Select(select) => match select.projection.as_slice() {

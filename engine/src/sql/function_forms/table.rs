@@ -276,11 +276,11 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("json_quote", 1, "to_json($1)"),
 ];
 
-/// A list of JSON of the rows' values.
-const JSON_LIST: &str = "concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']')";
+/// A list of JSON of the rows' values; of no rows null, as other aggregates are.
+const JSON_LIST: &str = "nullif(concat('[', coalesce(string_agg(coalesce(to_json($1), 'null'), ','), ''), ']'), '[]')";
 /// An object of JSON of the rows' keys and values. A key that is null has no JSON, and is refused by `json_object`.
-const JSON_OBJECT: &str = "concat('{', coalesce(string_agg(concat(coalesce(to_json(CAST($1 AS VARCHAR)), \
-         json_object(CAST($1 AS VARCHAR), 0)), ':', coalesce(to_json($2), 'null')), ','), ''), '}')";
+const JSON_OBJECT: &str = "nullif(concat('{', coalesce(string_agg(concat(coalesce(to_json(CAST($1 AS VARCHAR)), \
+         json_object(CAST($1 AS VARCHAR), 0)), ':', coalesce(to_json($2), 'null')), ','), ''), '}'), '{}')";
 
 /// Functions of many rows.
 const AGGREGATE: &[(&str, usize, &str)] = &[
