@@ -311,7 +311,9 @@ impl Continuation<'_> {
         sent: &[InputItem],
     ) -> std::result::Result<Vec<InputItem>, ContinueError> {
         let last = self.catalog.runs().last_of_conversation(self.who, key).await?;
-        let Some(last) = last.filter(|last| last.status == RunStatus::Paused) else { return Ok(Vec::new()) };
+        // One that failed, or was interrupted, behind its calls has calls that wait, too.
+        let may_wait = |last: &RunRecord| !matches!(last.status, RunStatus::Running | RunStatus::Success);
+        let Some(last) = last.filter(may_wait) else { return Ok(Vec::new()) };
         let calls = self.catalog.pending_calls().of_run(self.who, last.run_id).await?;
         let is_waiting = |id: &str| calls.iter().any(|call| call.call_id == id && call.state == PendingState::Waiting);
         let sent_ids: HashSet<&str> = sent.iter().filter_map(decided_id).collect();
