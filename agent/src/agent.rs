@@ -234,8 +234,10 @@ impl Agent {
     /// `invalid_request`, `shutting_down`. All later failures are events.
     pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
         let decided = request.resume.clone();
+        let created = request.created_conversation().cloned();
         match self.start_new(principal, request).await {
             Err(AgentError::AlreadyResumed { call_id }) => self.run_of_decisions(principal, &decided, call_id).await,
+            Err(error) => Err(self.refused(principal, created, error).await),
             started => started,
         }
     }

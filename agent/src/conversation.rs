@@ -31,7 +31,7 @@ pub(crate) async fn continue_conversation(
     let title = conversation_title(question);
     let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
     match catalog.conversations().open(who, &record).await? {
-        ConversationAccess::Created(_) => {}
+        ConversationAccess::Created(_) => request.creates_conversation = true,
         ConversationAccess::Existing(existing) => {
             if existing.title.is_empty() && !record.title.is_empty() {
                 let change = ConversationChange { title: Some(record.title), ..ConversationChange::default() };
@@ -49,6 +49,13 @@ pub(crate) async fn continue_conversation(
     // A response that is not to be stored is a turn of its conversation all the same.
     request.retained |= request.protocol != Protocol::Responses;
     Ok(())
+}
+
+/// Deletes a conversation that was created for a run that does not begin, unless somebody has used it since.
+pub(crate) async fn delete_created(catalog: &Catalog, who: &Principal, key: &ConversationKey) {
+    if let Err(error) = catalog.conversations().delete_unused(who, key).await {
+        tracing::warn!(code = error.code(), %error, "the conversation of a run that did not begin could not be deleted");
+    }
 }
 
 /// Returns the title of a conversation that begins with `question`.

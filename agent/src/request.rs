@@ -226,6 +226,8 @@ pub struct RunRequest {
     pub server_tools: Option<Vec<String>>,
     /// The conversation it belongs to, which has one run at a time.
     pub conversation: Option<ConversationKey>,
+    /// Whether the conversation was created for it, and is deleted where the run does not begin.
+    pub creates_conversation: bool,
     /// The run it continues.
     pub previous_run_id: Option<Uuid>,
     /// The caller's own id for the run.
@@ -286,6 +288,7 @@ impl RunRequest {
             compact_at: None,
             server_tools: None,
             conversation: None,
+            creates_conversation: false,
             previous_run_id: None,
             invocation_id: None,
             retained: false,
@@ -332,6 +335,11 @@ impl RunRequest {
     pub(crate) fn stored_messages<'a>(&self, said: impl IntoIterator<Item = &'a ChatMessage>) -> Vec<ChatMessage> {
         let standing = self.standing_instructions.iter().map(|text| ChatMessage::text(ChatRole::System, text.as_str()));
         standing.chain(said.into_iter().cloned()).collect()
+    }
+
+    /// Returns the conversation that was created for it, if one was.
+    pub(crate) fn created_conversation(&self) -> Option<&ConversationKey> {
+        self.conversation.as_ref().filter(|_| self.creates_conversation)
     }
 
     /// Goes on from the messages that are stored of a run.

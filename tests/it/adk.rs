@@ -331,6 +331,24 @@ async fn bad_requests_are_refused() {
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"], json!([]), "nothing was run");
 }
 
+/// One that was made by itself stays.
+#[tokio::test]
+async fn a_refused_run_leaves_no_session_that_it_would_have_begun() {
+    let server = started(false).await;
+    let mut full = asked("plain", false);
+    full["stateDelta"] = json!({ "a": "x".repeat(1 << 20) });
+    let refused = [answered("forged", "get_weather", json!({})), asked(" ", false), full];
+    for sessions in [0, 1] {
+        for body in &refused {
+            let reply = server.post("/run_sse", body, None).await;
+            assert_eq!(reply.status, 400, "{}", reply.text);
+        }
+        let listed = server.get("/apps/querent/users/u1/sessions", None).await.json();
+        assert_eq!(listed.as_array().unwrap().len(), sessions, "{listed}");
+        server.post(SESSION, &json!({}), None).await;
+    }
+}
+
 #[tokio::test]
 async fn strict_servers_refuse_unknown_sessions() {
     let settings =

@@ -57,6 +57,30 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
     assert_eq!(response["output_text"], "You are welcome.");
 }
 
+/// Nobody would know afterwards that it was executed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approved_call_is_not_executed_where_its_run_cannot_be_stored_before() {
+    let fixture = ApprovalFixture::new(create_then_say("It is not made.")).await;
+    let (_, response) = fixture.respond(&json!("Keep the busy carriers"), None).await;
+    let request = item(&response, "mcp_approval_request");
+    let store = rusqlite::Connection::open(fixture.folder.path().join("data").join("catalog.sqlite")).unwrap();
+    let full = "CREATE TRIGGER is_full BEFORE UPDATE ON querent_run WHEN NEW.status = 'running'
+                BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    store.execute_batch(full).unwrap();
+
+    let approval = json!([{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": true}]);
+    let (resumed, response) = fixture.respond(&approval, None).await;
+    assert!(!fixture.exists("busy").await, "{response}");
+    let call = item(&response, "mcp_call");
+    assert!(call["error"].to_string().contains("was not executed"), "{call}");
+    assert_eq!(response["output_text"], "It is not made.");
+
+    // It was decided all the same, and is not executed later.
+    store.execute_batch("DROP TRIGGER is_full").unwrap();
+    assert_eq!(fixture.respond(&approval, None).await, (resumed, response));
+    assert!(!fixture.exists("busy").await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_learns_of_a_denied_call() {
     let fixture = ApprovalFixture::new(create_then_say("Then not.")).await;
@@ -175,7 +199,7 @@ async fn a_stored_log_renders_to_the_same_bytes() {
 }
 
 struct ApprovalFixture {
-    _folder: TempDir,
+    folder: TempDir,
     engine: Engine,
     model: Arc<ScriptedModel>,
     agent: Agent,
@@ -189,7 +213,7 @@ impl ApprovalFixture {
         let model = Arc::new(from_value(script).unwrap());
         let config = AgentConfig { write_tools: true, ..AgentConfig::default() };
         let agent = Agent::new(engine.clone(), Arc::<ScriptedModel>::clone(&model), config);
-        let fixture = Self { _folder: folder, engine, model, agent, who: Principal::new("ann", Role::Write) };
+        let fixture = Self { folder, engine, model, agent, who: Principal::new("ann", Role::Write) };
         let flights = "VALUES ('UA', 'EWR', 2), ('AA', 'JFK', -1)";
         fixture
             .execute(&format!("CREATE TABLE flights AS SELECT * FROM ({flights}) AS t(carrier, origin, dep_delay)"))

@@ -39,8 +39,12 @@ async fn a_conversation_is_its_owners() {
     assert_eq!((changed.title.as_str(), changed.state_json.as_str()), ("errors", r#"{"n":1}"#));
     assert!(changed.updated_at > new.updated_at);
     assert!(!catalog.conversations().delete(&ben(), &key("c")).await.unwrap());
+    assert!(!catalog.conversations().delete_unused(&ann(), &key("c")).await.unwrap(), "it was changed");
     assert!(catalog.conversations().delete(&ann(), &key("c")).await.unwrap());
     assert!(!catalog.conversations().delete(&ann(), &key("c")).await.unwrap());
+    catalog.conversations().open(&ann(), &new).await.unwrap();
+    assert!(!catalog.conversations().delete_unused(&ben(), &key("c")).await.unwrap(), "it is another's");
+    assert!(catalog.conversations().delete_unused(&ann(), &key("c")).await.unwrap());
 }
 
 #[tokio::test]

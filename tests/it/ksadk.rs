@@ -369,6 +369,7 @@ async fn bad_runs_are_refused() {
     let garbage = server.http.post(server.url(RUN_AGENT)).body("{");
     assert_eq!(server.send(garbage, None).await.status, 400);
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"], json!([]), "nothing was run");
+    assert_eq!(server.get("/v1/agent/sessions", None).await.json()["sessions"], json!([]), "nothing was begun");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,15 +3,49 @@
 
 use std::time::{Duration, Instant};
 
-use querent_catalog::{Catalog, DecidedRun, PendingDecision, PendingState, Principal, RunRecord, RunTurn};
+use querent_catalog::{
+    Catalog, ConversationKey, DecidedRun, PendingDecision, PendingState, Principal, RunRecord, RunTurn,
+};
 use serde_json::{Value, json};
 
+use super::Agent;
 use crate::config::AgentConfig;
+use crate::conversation::delete_created;
 use crate::error::{AgentError, Result};
-use crate::request::{CallDecision, ResumedCall};
+use crate::request::{CallDecision, ResumedCall, RunRequest};
 
 /// How often a run asks for its turn where other servers have runs of its caller.
 const TURN_ASKED_EVERY: Duration = Duration::from_millis(100);
+
+impl Agent {
+    /// Has a request that was completed begin no run: a conversation that was created for it is deleted, unless somebody has
+    /// used it since.
+    pub async fn give_up(&self, who: &Principal, request: &RunRequest) {
+        if let Some(key) = request.created_conversation() {
+            self.leave_conversation(who, key).await;
+        }
+    }
+
+    /// Returns why a run was refused, once the conversation that was created for it is deleted.
+    pub(super) async fn refused(
+        &self,
+        who: &Principal,
+        created: Option<ConversationKey>,
+        error: AgentError,
+    ) -> AgentError {
+        if let Some(key) = created {
+            self.leave_conversation(who, &key).await;
+        }
+        error
+    }
+
+    async fn leave_conversation(&self, who: &Principal, created: &ConversationKey) {
+        // Another run may begin in it now, and is not stored yet.
+        if self.run_in(created).is_none() {
+            delete_created(self.catalog(), who, created).await;
+        }
+    }
+}
 
 /// Stores the run and the decisions it acts on. A decision is stored once: a second run on it is refused.
 pub(super) async fn begin(

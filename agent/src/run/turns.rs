@@ -13,6 +13,7 @@ mod request;
 mod resume;
 mod settled;
 mod speech;
+mod stored;
 mod verified;
 mod voting;
 
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use querent_catalog::{CatalogError, RunStatus};
+use querent_catalog::RunStatus;
 use querent_proof::Prover;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
@@ -32,6 +33,7 @@ use self::gaps::GapSearch;
 use self::opening::{FirstMessages, first_messages};
 use self::readings::TwinSearch;
 use self::speech::{ItemIds, Speech};
+use self::stored::STORE_EVERY;
 use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
 use crate::assessment::AnswerAssessment;
@@ -49,10 +51,6 @@ use crate::models::{
 use crate::tokens::estimate_tokens;
 use crate::tools::{self, FailedQueries, ToolContext};
 
-/// How often a run in progress is stored, so that a crash loses little of it.
-const STORE_EVERY: Duration = Duration::from_secs(1);
-/// The share of a run's time that may go into that: one part in so many.
-const STORE_SHARE: u32 = 20;
 /// Tokens of a tool's text that a small model can use.
 const SMALL_TOOL_RESULT_TOKENS: usize = 600;
 /// Tokens generated in one turn: enough for a query or an answer, and no endless repetition.
@@ -204,7 +202,7 @@ impl<'a> Turns<'a> {
             conversation,
             later,
             budget: ToolBudget::new(task.request.max_tool_calls.unwrap_or(u32::MAX).min(task.config.max_tool_calls)),
-            ids: ItemIds::of_run(task.started_event.run_id),
+            ids: ItemIds::of_run(task.started_event.run_id, task.request.restarts.is_some()),
             iteration: 0,
             structured,
             repairing: false,
@@ -551,34 +549,6 @@ impl<'a> Turns<'a> {
             }
         };
         FailureCause::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
-    }
-
-    /// Stores the run as it is, unless that was done a moment ago.
-    async fn store_now_and_then(&mut self) -> Result<(), FailureCause> {
-        if self.store_at > Instant::now() {
-            return Ok(());
-        }
-        if self.task.handle.events() > self.stored_events {
-            return self.store().await;
-        }
-        self.store_at = Instant::now() + STORE_EVERY;
-        Ok(())
-    }
-
-    /// Stores the run as it is. Errors: it is not in progress any more, as far as the others know.
-    async fn store(&mut self) -> Result<(), FailureCause> {
-        let begun = Instant::now();
-        self.stored_events = self.task.handle.events();
-        let record = self.task.handle.snapshot(self.task.started);
-        match self.task.catalog.runs().update(&record).await {
-            Err(CatalogError::RunNotFound { .. }) => return Err(FailureCause::of_ended_elsewhere()),
-            Err(error) => {
-                tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
-            }
-            Ok(()) => {}
-        }
-        self.store_at = Instant::now() + STORE_EVERY.max(STORE_SHARE * begun.elapsed());
-        Ok(())
     }
 }
 

@@ -173,6 +173,18 @@ pub(super) fn delete_and_keep_runs(
     Ok(true)
 }
 
+/// Whoever runs something in a conversation, adds to it or changes it has it marked as used.
+pub(super) fn delete_unused(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
+    let deleted = connection
+        .prepare_cached(
+            "DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)
+                 AND updated_at = created_at AND NOT EXISTS
+                 (SELECT 1 FROM querent_run AS run WHERE run.space = ?1 AND run.conversation_id = ?2)",
+        )?
+        .execute(params![key.space, key.id, owner_filter(who)])?;
+    Ok(deleted > 0)
+}
+
 /// Deletes the record alone. Returns whether there was one.
 fn delete_record(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
     let deleted = connection

@@ -91,17 +91,15 @@ pub(super) async fn run(
 }
 
 /// Starts the run of a request. What it adds to its session's state is kept once the run has begun: a request that is
-/// refused changes nothing.
+/// refused changes nothing, and leaves no session that it would have begun.
 async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> Result<RunEvents, OpenAiError> {
     let AdkRequest { app_name, user_id, session_id, items, state_delta, invocation_id, .. } = request;
     let scope = AdkScope { app: app_name, user: user_id };
-    let session = match session_id {
-        Some(id) if state.settings.agent.adk_strict_sessions => scope.session(state, principal, &id).await?,
+    let (session, is_new) = match session_id {
+        Some(id) if state.settings.agent.adk_strict_sessions => (scope.session(state, principal, &id).await?, false),
         id => {
-            scope
-                .open(state, principal, id.unwrap_or_else(new_session_id), &title_of_items(&items), Map::new())
-                .await?
-                .0
+            let id = id.unwrap_or_else(new_session_id);
+            scope.open(state, principal, id, &title_of_items(&items), Map::new()).await?
         }
     };
     let invocation_id = invocation_id.unwrap_or_else(|| format!("e-{}", Uuid::now_v7()));
@@ -112,13 +110,17 @@ async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> 
         can_approve: true,
         invocation_id: Some(invocation_id),
         retained: true,
+        creates_conversation: is_new,
         echo: request.echo,
         ..RunRequest::new(Protocol::Adk, Vec::new())
     };
     let continued = state.agent.continue_with(principal, run, items, Some(session.key.clone()), None).await;
     match continued.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))? {
         Continued::Start(run) => {
-            check_state(state, principal, &session, &state_delta).await?;
+            if let Err(refused) = check_state(state, principal, &session, &state_delta).await {
+                state.agent.give_up(principal, &run).await;
+                return Err(refused);
+            }
             let started = state.agent.start(principal, *run).await;
             let run = started.map_err(|error| OpenAiError::from(error).of_input(MESSAGE))?;
             tracing::info!(run_id = %run.run_id, "run started");

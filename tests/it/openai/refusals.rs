@@ -537,6 +537,23 @@ async fn a_model_for_vectors_that_cannot_be_loaded_is_named() {
     }
 }
 
+/// It would be listed, with nothing in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_leaves_no_conversation_that_it_would_have_begun() {
+    let server = serve().await;
+    let unknown = json!([{"role": "user", "content": [{"type": "input_file", "file_id": "file-none"}]}]);
+    for (path, body, status) in [
+        ("/v1/responses", json!({"input": unknown, "conversation": "c-new"}), 404),
+        ("/v1/responses", json!({"input": " ", "conversation": "c-new"}), 400),
+        ("/v1/agent/ask", json!({"question": "thanks", "database": "nowhere", "session_id": "c-new"}), 404),
+    ] {
+        let reply = server.post(path, &body, ANN).await;
+        assert_eq!(reply.status, status, "{path}: {}", reply.text);
+        let listed = server.get("/v1/agent/sessions", ANN).await.json();
+        assert_eq!(listed["sessions"], json!([]), "{path}: {body}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_character_of_a_client_is_a_lost_one() {
     let server = serve().await;

@@ -518,6 +518,35 @@ async fn decisions_that_are_added_to_a_conversation_count() {
     assert!(of_approval[3].content.contains("created"), "{of_approval:?}");
 }
 
+/// Only the end of its run was not stored any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waited_when_its_server_was_killed_is_decided_afterwards() {
+    let server = serve().await;
+    let store = rusqlite::Connection::open(server.data().join("catalog.sqlite")).unwrap();
+    store.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
+    for is_added in [false, true] {
+        let conversation = format!("killed-{is_added}");
+        let paused = respond(&server, json!({"input": "create a table", "conversation": conversation})).await;
+        let request = &paused["output"].as_array().unwrap().last().unwrap()["id"];
+        let reopen = "UPDATE querent_run SET status = 'running', finished_at = NULL WHERE status = 'paused'";
+        assert_eq!(store.execute(reopen, []).unwrap(), 1);
+        assert_eq!(server.agent().end_interrupted_runs().await.unwrap().ended, 1);
+        let decision = json!([{"type": "mcp_approval_response", "approval_request_id": request, "approve": true}]);
+        let input = if is_added {
+            let path = format!("/v1/conversations/{conversation}/items");
+            let added = server.post(&path, &json!({"items": decision}), ANN).await;
+            assert_eq!(added.status, 200, "{}", added.text);
+            json!("thanks")
+        } else {
+            decision
+        };
+        respond(&server, json!({"input": input, "conversation": conversation})).await;
+        let told = told(&server);
+        assert!(told[3].content.contains("created"), "{is_added}: {told:?}");
+        server.execute("DROP TABLE busy").await;
+    }
+}
+
 /// As with OpenAI, whose `input` may be missing where a conversation is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_added_to_a_conversation_is_asked_without_input() {

@@ -23,7 +23,7 @@ use super::removal::{take_out, take_out_result};
 use super::{
     BadRequest, InputContent, InputItem, input_items, output_items, parse_items, run_of_item, run_of_response,
 };
-use crate::conversation::{continue_conversation, events_of, messages_of};
+use crate::conversation::{continue_conversation, delete_created, events_of, messages_of};
 use crate::error::{AgentError, Result};
 use crate::models::{ChatMessage, ChatRole, ModelToolCall};
 use crate::request::{Protocol, ResumedCall, RunRequest};
@@ -64,12 +64,22 @@ impl<E: Into<AgentError>> From<E> for ContinueError {
 pub(crate) async fn continue_run(
     catalog: &Catalog,
     who: &Principal,
-    request: RunRequest,
+    mut request: RunRequest,
     items: Vec<InputItem>,
     conversation: Option<ConversationKey>,
     previous_response_id: Option<&str>,
 ) -> std::result::Result<Continued, ContinueError> {
-    Continuation { catalog, who }.complete(request, items, conversation, previous_response_id).await
+    let continuation = Continuation { catalog, who };
+    match continuation.complete(&mut request, items, conversation.clone(), previous_response_id).await {
+        Ok(None) => Ok(Continued::Start(Box::new(request))),
+        Ok(Some(run_id)) => Ok(Continued::Replay(run_id)),
+        Err(error) => {
+            if let Some(key) = conversation.filter(|_| request.creates_conversation) {
+                delete_created(catalog, who, &key).await;
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Lets `request`, which asks something, continue a conversation, with the items that its clients have added since its last
@@ -93,13 +103,14 @@ pub(super) struct Continuation<'a> {
 }
 
 impl Continuation<'_> {
+    /// Returns the run that the same decision began before, if one did; otherwise `request` is complete.
     async fn complete(
         &self,
-        mut request: RunRequest,
+        request: &mut RunRequest,
         items: Vec<InputItem>,
         conversation: Option<ConversationKey>,
         previous_response_id: Option<&str>,
-    ) -> std::result::Result<Continued, ContinueError> {
+    ) -> std::result::Result<Option<Uuid>, ContinueError> {
         let mut items = self.resolve_references(items).await?;
         match request.protocol {
             Protocol::Responses | Protocol::Chat | Protocol::Messages => check_outputs(&items)?,
@@ -125,7 +136,7 @@ impl Continuation<'_> {
         }
         let decided = self.decided_calls(request.protocol, &items, conversation.as_ref()).await?;
         let resumed = match self.sort(decided, &items, previous.as_ref(), conversation.as_ref()).await? {
-            Decided::Replay(run_id) => return Ok(Continued::Replay(run_id)),
+            Decided::Replay(run_id) => return Ok(Some(run_id)),
             Decided::Resume(resumed) => self.with_outputs_sent_along(resumed, &items).await?,
         };
         if let (Some(previous), Some(first)) = (&previous, resumed.first()) {
@@ -165,7 +176,7 @@ impl Continuation<'_> {
         let mut joined = JoinedConversation::default();
         match (&base, conversation) {
             (base, Some(key)) => {
-                joined = self.join(&mut request, key, base.as_ref(), asked_text(&question_items)).await?;
+                joined = self.join(request, key, base.as_ref(), asked_text(&question_items)).await?;
             }
             (Some(base), None) => {
                 request.go_on_from(messages_of(base)?);
@@ -209,13 +220,13 @@ impl Continuation<'_> {
         // New is what follows the last message that is not the asker's.
         let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
         request.input = said.split_off(new_from);
-        if names_base && said_before > 0 && repeats_question(&request) {
+        if names_base && said_before > 0 && repeats_question(request) {
             request.input.remove(0);
         }
         // What was added behind calls follows their results.
         request.input.splice(..0, added);
         request.history.extend(said);
-        Ok(Continued::Start(Box::new(request)))
+        Ok(None)
     }
 
     async fn ask_in(&self, request: &mut RunRequest, key: ConversationKey) -> std::result::Result<(), ContinueError> {
@@ -300,7 +311,9 @@ impl Continuation<'_> {
         sent: &[InputItem],
     ) -> std::result::Result<Vec<InputItem>, ContinueError> {
         let last = self.catalog.runs().last_of_conversation(self.who, key).await?;
-        let Some(last) = last.filter(|last| last.status == RunStatus::Paused) else { return Ok(Vec::new()) };
+        // One that failed, or was interrupted, behind its calls has calls that wait, too.
+        let may_wait = |last: &RunRecord| !matches!(last.status, RunStatus::Running | RunStatus::Success);
+        let Some(last) = last.filter(may_wait) else { return Ok(Vec::new()) };
         let calls = self.catalog.pending_calls().of_run(self.who, last.run_id).await?;
         let is_waiting = |id: &str| calls.iter().any(|call| call.call_id == id && call.state == PendingState::Waiting);
         let sent_ids: HashSet<&str> = sent.iter().filter_map(decided_id).collect();

@@ -1,7 +1,7 @@
 //! The beginning of a run that continues a paused one: approved calls are executed, once; for the others the model gets
 //! a result that says that they were denied or abandoned.
 
-use querent_catalog::PendingKind;
+use querent_catalog::{CatalogError, PendingKind};
 use serde_json::json;
 
 use super::{Turns, raw_arguments};
@@ -47,15 +47,22 @@ impl Turns<'_> {
             if approved {
                 self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
                 allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
-                // A run that another server has ended meanwhile, since this one stood still, changes nothing any more.
-                self.store().await?;
-                let outcome = self.execute(&started).await;
+                // A run that another server has ended meanwhile, since this one stood still, changes nothing any more, and what
+                // is not stored is not executed: nobody would know afterwards that it was.
+                let unstored = self.try_store().await?;
+                let is_stored = unstored.is_none();
+                let outcome = match unstored {
+                    None => self.execute(&started).await,
+                    Some(error) => (Err(not_stored(&started.tool, &error)), 0),
+                };
                 let failed = self.record_outcome(&started, &model_id, outcome, None);
                 let recorded = self.budget.record(&started.tool, &started.args, failed);
                 recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
-                let receipt = json!({ "run_id": task.started_event.run_id, "failed": failed }).to_string();
-                if let Err(error) = task.catalog.pending_calls().put_receipt(&call.call_id, &receipt).await {
-                    tracing::warn!(code = error.code(), %error, "a call's receipt could not be stored");
+                if is_stored {
+                    let receipt = json!({ "run_id": task.started_event.run_id, "failed": failed }).to_string();
+                    if let Err(error) = task.catalog.pending_calls().put_receipt(&call.call_id, &receipt).await {
+                        tracing::warn!(code = error.code(), %error, "a call's receipt could not be stored");
+                    }
                 }
             } else {
                 let (status, refusal) = refusal(decision, &started.tool, reason.as_deref());
@@ -79,6 +86,11 @@ impl Turns<'_> {
             missing,
         })));
     }
+}
+
+fn not_stored(tool: &str, error: &CatalogError) -> ToolError {
+    let message = format!("{tool} was not executed, since the run could not be stored before it: {error}");
+    ToolError::refusal(error.code(), message).with_hint("tell the user so; a new call asks for a new approval")
 }
 
 fn refusal(decision: &CallDecision, tool: &str, reason: Option<&str>) -> (ToolStatus, ToolError) {

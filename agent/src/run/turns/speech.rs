@@ -7,6 +7,9 @@ use uuid::Uuid;
 
 use crate::event::{EventKind, TextPhase};
 
+/// The number of the first item of a run that begins again: higher than those of the items that a run has.
+const FIRST_AGAIN: u32 = 0x800;
+
 /// Creates the ids of a run's items, the same for every reader and every replay.
 pub(super) struct ItemIds {
     run: String,
@@ -14,8 +17,9 @@ pub(super) struct ItemIds {
 }
 
 impl ItemIds {
-    pub(super) fn of_run(run_id: Uuid) -> Self {
-        Self { run: run_id.simple().to_string(), next: 0 }
+    /// Returns the ids of a run. One that begins again has others than before: who approves a call has seen that very call.
+    pub(super) fn of_run(run_id: Uuid, begins_again: bool) -> Self {
+        Self { run: run_id.simple().to_string(), next: if begins_again { FIRST_AGAIN } else { 0 } }
     }
 
     /// Returns the next id, such as `msg_<run><number>`. That of a call has 40 characters, the most that OpenAI takes: clients
@@ -122,9 +126,12 @@ mod tests {
 
     #[test]
     fn the_id_of_a_call_is_no_longer_than_openai_takes() {
-        let mut ids = ItemIds::of_run(Uuid::now_v7());
+        let run_id = Uuid::now_v7();
+        let mut ids = ItemIds::of_run(run_id, false);
         let first: Vec<String> = (0..3).map(|_| ids.next("call")).collect();
         assert!(first.iter().all(|id| id.len() == 40), "{first:?}");
         assert!(first[0] < first[1] && first[1] < first[2], "{first:?}");
+        let again = ItemIds::of_run(run_id, true).next("call");
+        assert!(again.len() == 40 && !first.contains(&again), "{again}");
     }
 }

@@ -140,10 +140,15 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
     };
     let goes_on = previous.is_some() || items.iter().any(is_decision);
     let session_id = session_id.or_else(|| (!goes_on).then(new_session_id));
-    let conversation = match session_id {
-        Some(id) => Some(open_session(state, principal, &agent_id, &user_id, id, &title_of_items(&items)).await?.key),
-        None => None,
+    let (conversation, is_new) = match session_id {
+        Some(id) => {
+            let title = title_of_items(&items);
+            let (record, is_new) = open_session(state, principal, &agent_id, &user_id, id, &title).await?;
+            (Some(record.key), is_new)
+        }
+        None => (None, false),
     };
+    let run = RunRequest { creates_conversation: is_new, ..run };
     match state.agent.continue_with(principal, run, items, conversation, previous.as_deref()).await? {
         Continued::Start(run) => {
             let session_id = run.conversation.as_ref().map(|key| key.id.clone());

@@ -18,7 +18,7 @@ pub(super) fn new_session_id() -> String {
     format!("session-{}", Uuid::now_v7().simple())
 }
 
-/// Returns the session of that id, created if it does not exist. Errors: `session_conflict` if it belongs to another
+/// Returns the session of that id, created if it does not exist, and whether it was created. Errors: `session_conflict` if it belongs to another
 /// agent, user or caller.
 pub(super) async fn open_session(
     state: &AppState,
@@ -27,7 +27,7 @@ pub(super) async fn open_session(
     user_id: &str,
     id: String,
     title: &str,
-) -> Result<ConversationRecord, OpenAiError> {
+) -> Result<(ConversationRecord, bool), OpenAiError> {
     let record = ConversationRecord {
         app: agent_id.to_owned(),
         user_id: user_id.to_owned(),
@@ -35,10 +35,10 @@ pub(super) async fn open_session(
         ..ConversationRecord::new(ConversationKey::shared(&id), principal.subject(), Utc::now())
     };
     match state.agent.catalog().conversations().open(principal, &record).await? {
-        ConversationAccess::Created(record) => Ok(record),
+        ConversationAccess::Created(record) => Ok((record, true)),
         ConversationAccess::Existing(record) => {
             check_scope(&record, agent_id, user_id)?;
-            Ok(record)
+            Ok((record, false))
         }
         ConversationAccess::Foreign => Err(in_use(&id)),
     }

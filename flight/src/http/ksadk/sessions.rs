@@ -85,7 +85,7 @@ pub(in crate::http) async fn create(
     let (agent, user) = (action.required("AgentId")?, action.user()?);
     let id = action.name("SessionId")?.unwrap_or_else(new_session_id);
     take_room(&state, &principal, agent.len() + user.len()).await?;
-    let record = open_session(&state, &principal, &agent, &user, id, "").await?;
+    let (record, _) = open_session(&state, &principal, &agent, &user, id, "").await?;
     let session = session_json(&state, &principal, &record).await?;
     Ok(envelope(&request_id, "CreateSession", &json!({ "Session": session })))
 }
