@@ -262,3 +262,23 @@ async fn a_function_of_a_batch_ends_with_its_query() {
     wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_one_long_text_ends_with_its_query() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let root = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
+    let hasty = engine.session(Principal::local_admin(), limits);
+    // Each match is looked for up to the end of the text: all of them take hours.
+    for statement in [
+        "SELECT regexp_count(repeat('a', 300000), '.*x|a')",
+        "SELECT regexp_instr(repeat('a', 300000), '.*x|a', 1, 299999)",
+        "SELECT regexp_replace(repeat('a', 300000), '.*x|a', 'b', 'g')",
+    ] {
+        let error = crate::sql::rows(&hasty, statement).await.unwrap_err();
+        assert_eq!(error.code(), "wall_clock_exceeded", "{statement}: {error}");
+    }
+    let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT regexp%'";
+    wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
+        .await;
+}
