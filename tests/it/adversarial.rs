@@ -278,7 +278,25 @@ async fn a_function_of_one_long_text_ends_with_its_query() {
         let error = crate::sql::rows(&hasty, statement).await.unwrap_err();
         assert_eq!(error.code(), "wall_clock_exceeded", "{statement}: {error}");
     }
-    let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT regexp%'";
+    for asked in [
+        "print replace_regex(text, '.*x|a', 'b')",
+        "print extract_all('(.*x|a)', text)",
+        "print countof(text, '.*x|a', 'regex')",
+        "print indexof_regex(text, '.*x|a', 0, -1, 999999)",
+        "print s = text | parse-kv s as (b: string) with (regex = '(.*x|a)()')",
+        // So is each of what may overlap, and all of a list for each address.
+        "print countof(text, strrep(strrep('a', 1000), 500))",
+        "print indexof(text, strrep(strrep('a', 1000), 500), 0, -1, 400000)",
+        "print has_any_ipv4(strrep(strrep('1.1.1.1 ', 1000), 100), repeat('2.2.2.2', 1000000))",
+    ] {
+        let query = format!("let text = strrep(strrep('a', 1000), 1000); {asked}");
+        let error = match hasty.kql(&query).await {
+            Ok(stream) => stream.collect().await.map(drop).unwrap_err(),
+            Err(error) => error,
+        };
+        assert_eq!(error.code(), "wall_clock_exceeded", "{asked}: {error}");
+    }
+    let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT regexp%' OR statement LIKE 'let text%'";
     wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
         .await;
 }
