@@ -300,3 +300,16 @@ async fn a_function_of_one_long_text_ends_with_its_query() {
     wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_that_are_bits_count_as_items() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let reader = engine.session(Principal::new("ann", Role::Read), Limits::default());
+    // Two and a half megabytes of bits are 20 million items: rows, numbers or texts of them are hundreds.
+    let all = vec!["b"; 10].join(", ");
+    let sql = format!("SELECT len(array_concat({all})) FROM (SELECT array_repeat(true, 2000000) AS b)");
+    let error = crate::sql::rows(&reader, &sql).await.unwrap_err();
+    assert_eq!(error.code(), "invalid_value", "{error}");
+    let few = "SELECT list_sum(CAST([true, true, NULL] AS BIGINT[])), len(CAST([true] AS VARCHAR[]))";
+    assert_eq!(crate::sql::rows(&reader, few).await.unwrap(), [["2", "1"]]);
+}
