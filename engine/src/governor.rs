@@ -11,6 +11,7 @@ mod folding;
 mod function;
 mod guarded_domains;
 mod lambdas;
+mod narrow_items;
 mod pattern_match;
 mod rules;
 mod text;
@@ -33,6 +34,7 @@ use querent_kql::is_stored_conversion;
 
 use concat::GovernedConcat;
 use function::{CallBounds, GovernedFunction};
+use narrow_items::{NarrowItems, widens_items};
 use pattern_match::PatternMatch;
 use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
@@ -109,6 +111,14 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let bounded = BoundedText::nulling().call(vec![*expr]);
             Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
         }
+        Expr::Cast(Cast { expr, field }) if widens_items(&expr, field.data_type(), schema) => {
+            let bounded = NarrowItems::bounding().call(vec![*expr]);
+            Transformed::yes(Expr::Cast(Cast { expr: Box::new(bounded), field }))
+        }
+        Expr::TryCast(TryCast { expr, field }) if widens_items(&expr, field.data_type(), schema) => {
+            let bounded = NarrowItems::bounding().call(vec![*expr]);
+            Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
+        }
         other => with_bounded_pattern(other),
     })
 }
@@ -145,6 +155,7 @@ fn governed_function(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     let stays = inner.is::<GovernedFunction>()
         || inner.is::<GovernedConcat>()
         || inner.is::<BoundedText>()
+        || inner.is::<NarrowItems>()
         || inner.is::<GetFieldFunc>()
         || inner.is::<LogFunc>()
         || inner.is::<PowerFunc>()
@@ -166,7 +177,7 @@ pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.
 pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
     let texts = [BoundedText::refusing(), BoundedText::pattern(), BoundedText::regular_expression()];
-    let functions = [GovernedConcat::new_udf()].into_iter().chain(texts);
+    let functions = [GovernedConcat::new_udf(), NarrowItems::bounding()].into_iter().chain(texts);
     functions.map(|function| Arc::new(function.clone())).chain(PatternMatch::all()).collect()
 }
 

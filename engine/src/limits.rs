@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(crate) use charged::{charged_again, is_charged};
 pub(crate) use clock::QueryClock;
 pub(crate) use growth::{
-    CallGrowth, argument_bytes, compared_pairs, largest_value, row_bytes, scalar_bytes, tree_bytes,
+    CallGrowth, argument_bytes, compared_pairs, largest_value, nested_items, row_bytes, scalar_bytes, tree_bytes,
 };
 pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use kept_memory::KeptMemory;

@@ -262,3 +262,54 @@ async fn a_function_of_a_batch_ends_with_its_query() {
     wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_one_long_text_ends_with_its_query() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let root = engine.session(Principal::new("root", Role::Admin), Limits::default());
+    let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
+    let hasty = engine.session(Principal::local_admin(), limits);
+    // Each match is looked for up to the end of the text: all of them take hours.
+    for statement in [
+        "SELECT regexp_count(repeat('a', 300000), '.*x|a')",
+        "SELECT regexp_instr(repeat('a', 300000), '.*x|a', 1, 299999)",
+        "SELECT regexp_replace(repeat('a', 300000), '.*x|a', 'b', 'g')",
+    ] {
+        let error = crate::sql::rows(&hasty, statement).await.unwrap_err();
+        assert_eq!(error.code(), "wall_clock_exceeded", "{statement}: {error}");
+    }
+    for asked in [
+        "print replace_regex(text, '.*x|a', 'b')",
+        "print extract_all('(.*x|a)', text)",
+        "print countof(text, '.*x|a', 'regex')",
+        "print indexof_regex(text, '.*x|a', 0, -1, 999999)",
+        "print s = text | parse-kv s as (b: string) with (regex = '(.*x|a)()')",
+        // So is each of what may overlap, and all of a list for each address.
+        "print countof(text, strrep(strrep('a', 1000), 500))",
+        "print indexof(text, strrep(strrep('a', 1000), 500), 0, -1, 400000)",
+        "print has_any_ipv4(strrep(strrep('1.1.1.1 ', 1000), 100), repeat('2.2.2.2', 1000000))",
+    ] {
+        let query = format!("let text = strrep(strrep('a', 1000), 1000); {asked}");
+        let error = match hasty.kql(&query).await {
+            Ok(stream) => stream.collect().await.map(drop).unwrap_err(),
+            Err(error) => error,
+        };
+        assert_eq!(error.code(), "wall_clock_exceeded", "{asked}: {error}");
+    }
+    let listed = "SELECT id FROM system.queries WHERE statement LIKE 'SELECT regexp%' OR statement LIKE 'let text%'";
+    wait_for("the queries have gone", async || crate::sql::rows(&root, listed).await.unwrap().is_empty().then_some(()))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_that_are_bits_count_as_items() {
+    let (_folder, engine) = crate::sql::engine().await;
+    let reader = engine.session(Principal::new("ann", Role::Read), Limits::default());
+    // Two and a half megabytes of bits are 20 million items: rows, numbers or texts of them are hundreds.
+    let all = vec!["b"; 10].join(", ");
+    let sql = format!("SELECT len(array_concat({all})) FROM (SELECT array_repeat(true, 2000000) AS b)");
+    let error = crate::sql::rows(&reader, &sql).await.unwrap_err();
+    assert_eq!(error.code(), "invalid_value", "{error}");
+    let few = "SELECT list_sum(CAST([true, true, NULL] AS BIGINT[])), len(CAST([true] AS VARCHAR[]))";
+    assert_eq!(crate::sql::rows(&reader, few).await.unwrap(), [["2", "1"]]);
+}

@@ -34,11 +34,19 @@ pub(crate) struct LoopTurns(usize);
 
 impl LoopTurns {
     const TURNS: usize = 4_096;
+    /// How many bytes take as long as a turn.
+    const BYTES: usize = 1_024;
 
     /// Returns an error once the query of this thread is to end.
     pub(crate) fn count(&mut self) -> Result<()> {
-        self.0 += 1;
-        if self.0.is_multiple_of(Self::TURNS) { check_interrupt() } else { Ok(()) }
+        self.count_of(0)
+    }
+
+    /// As [`LoopTurns::count`], of a turn that may look at so many bytes.
+    pub(crate) fn count_of(&mut self, bytes: usize) -> Result<()> {
+        let before = self.0 / Self::TURNS;
+        self.0 = self.0.saturating_add(1 + bytes / Self::BYTES);
+        if self.0 / Self::TURNS == before { Ok(()) } else { check_interrupt() }
     }
 }
 
@@ -65,6 +73,7 @@ mod tests {
         assert!(!is_interrupted());
         IS_OVER.set(true);
         assert!((0..100_000).try_for_each(|_| turns.count()).is_err());
+        assert!((0..2).try_for_each(|_| turns.count_of(4 << 20)).is_err(), "a long turn counts for many");
         assert!(is_interrupted());
     }
 }

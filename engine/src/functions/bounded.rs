@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 
 use super::wrapped_functions::{FunctionOverride, WrappedFunction};
 use crate::error::EngineError;
-use crate::limits::row_bytes;
+use crate::limits::{row_bytes, scalar_bytes};
 
 /// The largest result of one call, in bytes. A call sees one batch.
 const MAX_BYTES: i128 = 256 << 20;
@@ -97,7 +97,7 @@ fn value_bytes(value: &ScalarValue) -> i128 {
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
             text.len() as i128
         }
-        other => other.size() as i128,
+        other => other.size().max(scalar_bytes(other)) as i128,
     }
 }
 

@@ -1,5 +1,6 @@
 //! JSON that is changed, and all parts of it that a path with `*` names: PostgreSQL's `||`, `-`, `#-`, `jsonb_set` and its kin.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
@@ -217,10 +218,12 @@ fn concatenated(left: Value, right: Value) -> Value {
 }
 
 fn without_keys(value: Value, keys: &[String]) -> Value {
+    let keys: HashSet<&str> = keys.iter().map(String::as_str).collect();
+    let has = |key: &str| keys.contains(key);
     match value {
-        Value::Object(members) => Value::Object(members.into_iter().filter(|(key, _)| !keys.contains(key)).collect()),
+        Value::Object(members) => Value::Object(members.into_iter().filter(|(key, _)| !has(key)).collect()),
         Value::Array(items) => {
-            let is_kept = |item: &Value| item.as_str().is_none_or(|text| !keys.iter().any(|key| key == text));
+            let is_kept = |item: &Value| item.as_str().is_none_or(|text| !has(text));
             Value::Array(items.into_iter().filter(is_kept).collect())
         }
         other => other,
@@ -379,5 +382,12 @@ mod tests {
             assert_eq!(found, expected, "{path}");
         }
         assert!(WildcardPath::read(&format!("${}", "[*]".repeat(1_000))).is_err());
+    }
+
+    #[test]
+    fn many_keys_are_taken_away_at_once() {
+        let keys: Vec<String> = (0..200_000).map(|key: u32| key.to_string()).collect();
+        let items = keys.iter().map(String::as_str).chain(["kept"]).map(Value::from);
+        assert_eq!(without_keys(Value::Array(items.collect()), &keys), Value::Array(vec!["kept".into()]));
     }
 }

@@ -22,6 +22,10 @@ const TREE_VALUE_BYTES: usize = 2 * size_of::<serde_json::Value>();
 /// The texts of shorter rows become small trees.
 const LARGE_TEXT_BYTES: usize = 64 << 10;
 
+/// What an item of a list counts for at least: functions make numbers, rows and texts of truth values, which are bits, and of
+/// nulls, which are nothing.
+const LEAST_ITEM_BYTES: usize = 4;
+
 /// What an item of a list of a fixed length takes while it is only known where it comes from.
 const PLACE_BYTES: usize = 24;
 
@@ -113,12 +117,7 @@ fn tree_values(argument: &ColumnarValue) -> usize {
             ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
                 values_of_text(text)
             }
-            ScalarValue::List(list) => nested_values(list.as_ref()),
-            ScalarValue::LargeList(list) => nested_values(list.as_ref()),
-            ScalarValue::FixedSizeList(list) => nested_values(list.as_ref()),
-            ScalarValue::Struct(fields) => nested_values(fields.as_ref()),
-            ScalarValue::Map(entries) => nested_values(entries.as_ref()),
-            _ => 0,
+            other => values_within(other),
         },
         ColumnarValue::Array(array) => match array.data_type() {
             DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(values_of_text).sum(),
@@ -135,6 +134,26 @@ fn values_of_text(text: &str) -> usize {
         return 0;
     }
     text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count()
+}
+
+/// Returns how many values an argument's rows have nested in them.
+pub(crate) fn nested_items(argument: &ColumnarValue) -> usize {
+    match argument {
+        ColumnarValue::Scalar(value) => values_within(value),
+        ColumnarValue::Array(array) => nested_values(array.as_ref()),
+    }
+}
+
+/// Returns how many values are nested in a value.
+fn values_within(value: &ScalarValue) -> usize {
+    match value {
+        ScalarValue::List(list) => nested_values(list.as_ref()),
+        ScalarValue::LargeList(list) => nested_values(list.as_ref()),
+        ScalarValue::FixedSizeList(list) => nested_values(list.as_ref()),
+        ScalarValue::Struct(fields) => nested_values(fields.as_ref()),
+        ScalarValue::Map(entries) => nested_values(entries.as_ref()),
+        _ => 0,
+    }
 }
 
 /// Returns how many values an array's rows have nested in them.
@@ -243,7 +262,7 @@ impl ArgumentSize {
     }
 
     fn of_array(array: &dyn Array) -> Self {
-        let all = array_bytes(array);
+        let all = array_bytes(array).max(nested_values(array).saturating_mul(LEAST_ITEM_BYTES));
         let longest = match array.data_type() {
             DataType::Utf8 => widest(array.as_string::<i32>().value_offsets()),
             DataType::Binary => widest(array.as_binary::<i32>().value_offsets()),
@@ -282,9 +301,9 @@ fn longest_view(views: &[u128]) -> usize {
     views.iter().map(|view| arrow::array::ByteView::from(*view).length as usize).max().unwrap_or(0)
 }
 
-/// Returns the bytes of a value alone, whatever else its buffers hold.
+/// Returns the bytes of a value alone, whatever else its buffers hold, and at least some for each of its items.
 pub(crate) fn scalar_bytes(value: &ScalarValue) -> usize {
-    match value {
+    let bytes = match value {
         ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
             text.len()
         }
@@ -294,7 +313,8 @@ pub(crate) fn scalar_bytes(value: &ScalarValue) -> usize {
         ScalarValue::Struct(fields) => array_bytes(fields.as_ref()),
         ScalarValue::Map(entries) => array_bytes(entries.as_ref()),
         other => other.size(),
-    }
+    };
+    bytes.max(values_within(value).saturating_mul(LEAST_ITEM_BYTES))
 }
 
 /// Whether values of a type differ in length.
@@ -342,6 +362,20 @@ mod tests {
             &DataType::new_list(DataType::Boolean, true),
         ));
         assert_eq!(tree_bytes("to_json", &[ColumnarValue::Scalar(nested)]), (3 + 3_000) * TREE_VALUE_BYTES);
+    }
+
+    #[test]
+    fn items_that_take_no_bytes_are_counted() {
+        let of = |value: ScalarValue, item: DataType| {
+            ScalarValue::List(ScalarValue::new_list_nullable(&vec![value; 100_000], &item))
+        };
+        for list in [of(ScalarValue::Boolean(Some(true)), DataType::Boolean), of(ScalarValue::Null, DataType::Null)] {
+            assert!(scalar_bytes(&list) >= 400_000, "{}", scalar_bytes(&list));
+            let array = list.to_array().unwrap();
+            assert!(largest_value(array.as_ref()) >= 400_000);
+            assert_eq!(nested_items(&ColumnarValue::Array(array)), 100_000);
+            assert_eq!(nested_items(&ColumnarValue::Scalar(list)), 100_000);
+        }
     }
 
     #[test]

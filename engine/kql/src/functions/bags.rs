@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::arguments::FunctionArguments;
 use super::dynamic::at_path;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::interrupt::check_interrupt;
 use crate::types::KqlType;
 use crate::values;
 
@@ -65,7 +66,10 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
             keys.iter().map(values::value_to_string).partition(|key| is_path(key));
         // All at once: each that is removed moves those behind it.
         members.retain(|name, _| !names.contains(name));
-        paths.iter().for_each(|path| remove_at(&mut members, path));
+        for path in &paths {
+            check_interrupt()?;
+            remove_at(&mut members, path);
+        }
         Ok(Value::Object(members))
     })
 }

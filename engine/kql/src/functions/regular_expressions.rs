@@ -3,7 +3,7 @@
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Captures, Match, Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::arguments::{FunctionArguments, RegexCache};
@@ -183,8 +183,9 @@ fn extract_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
             None => (1..regex.captures_len()).collect(),
         };
         let (mut taken, mut bytes, mut turns) = (Vec::new(), 0_usize, LoopTurns::default());
-        for captures in regex.captures_iter(strings.get(row)) {
-            turns.count()?;
+        let text = strings.get(row);
+        for captures in regex.captures_iter(text) {
+            turns.count_of(bytes_behind(text, captures.get(0)))?;
             // Groups may be many, and within each other.
             let sizes = groups.iter().map(|group| captures.get(*group).map_or(0, |found| found.len()));
             bytes = sizes.fold(bytes, |bytes, size| bytes.saturating_add(size + size_of::<Value>()));
@@ -219,8 +220,9 @@ fn replace_matches(arguments: &FunctionArguments, text: usize, pattern: usize, r
     arguments.make_strings(|row, text| {
         let regex = compiled.get(arguments, patterns.get(row))?;
         let whole = strings.get(row);
-        let mut last = 0;
+        let (mut last, mut turns) = (0, LoopTurns::default());
         for captures in regex.captures_iter(whole) {
+            turns.count_of(bytes_behind(whole, captures.get(0)))?;
             let Some(found) = captures.get(0) else { continue };
             text.push_str(&whole[last..found.start()]);
             expand(replacements.get(row), &captures, text);
@@ -260,13 +262,41 @@ fn countof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     for row in 0..arguments.rows {
         let is_pattern = kinds.as_ref().is_some_and(|kinds| kinds.get(row).eq_ignore_ascii_case("regex"));
         let count = if is_pattern {
-            compiled.get(arguments, wanted.get(row))?.find_iter(strings.get(row)).count()
+            count_matches(&compiled.get(arguments, wanted.get(row))?, strings.get(row))?
         } else {
             occurrences(strings.get(row), wanted.get(row))?
         };
         counts.push(count as i64);
     }
     arguments.make_longs(|row| counts.get(row).copied())
+}
+
+/// Returns how many bytes the search for the next match may look at, up to the end of the text. All matches may take the square
+/// of its length.
+fn bytes_behind(text: &str, found: Option<Match<'_>>) -> usize {
+    text.len() - found.map_or(0, |found| found.end())
+}
+
+/// Errors: that of a query that is to end.
+fn count_matches(regex: &Regex, text: &str) -> Result<usize> {
+    let (mut count, mut turns) = (0, LoopTurns::default());
+    for found in regex.find_iter(text) {
+        turns.count_of(bytes_behind(text, Some(found)))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Returns where the n-th match begins. Errors: that of a query that is to end.
+fn nth_match(regex: &Regex, text: &str, nth: usize) -> Result<Option<usize>> {
+    let mut turns = LoopTurns::default();
+    for (index, found) in regex.find_iter(text).enumerate() {
+        if index + 1 == nth {
+            return Ok(Some(found.start()));
+        }
+        turns.count_of(bytes_behind(text, Some(found)))?;
+    }
+    Ok(None)
 }
 
 /// Errors: that of a query that is to end.
@@ -276,7 +306,7 @@ fn occurrences(text: &str, wanted: &str) -> Result<usize> {
     }
     let (mut count, mut rest, mut turns) = (0, text, LoopTurns::default());
     while let Some(at) = rest.find(wanted) {
-        turns.count()?;
+        turns.count_of(wanted.len())?;
         count += 1;
         let first = rest[at..].chars().next().map_or(1, char::len_utf8);
         rest = &rest[at + first..];
@@ -310,7 +340,7 @@ fn indexof_regex(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let from = byte_of(text, start);
         let window = &text[from..];
         let window = usize::try_from(length).map_or(window, |length| &window[..byte_of(window, length)]);
-        let place = regex.find_iter(window).nth(nth - 1).map(|place| from + place.start());
+        let place = nth_match(&regex, window, nth)?.map(|at| from + at);
         found.push(Some(place.map_or(-1, |at| text[..at].chars().count() as i64)));
     }
     arguments.make_longs(|row| found.get(row).copied().flatten())

@@ -187,7 +187,7 @@ fn nth_occurrence(text: &str, wanted: &str, nth: i64, length: usize) -> Option<u
         if turn == nth {
             return Some(chars);
         }
-        turns.count().ok()?;
+        turns.count_of(wanted.len()).ok()?;
         // The empty text occurs at the end, too, and after it nothing does.
         rest = &rest[at + rest[at..].chars().next()?.len_utf8()..];
         chars += 1;

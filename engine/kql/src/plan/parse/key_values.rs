@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::text_parts::{CompiledPattern, TextPartReader, is_text_parts, reader_of, text_parts};
+use crate::interrupt::LoopTurns;
 
 /// How keys and values are told apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -90,7 +91,11 @@ impl KeyValueReader {
     fn read_pairs(&self, text: &str, add: &mut impl FnMut(&str, &str)) {
         match (&self.wanted.notation, &self.pattern) {
             (Notation::Pattern(_), Some(pattern)) => {
+                let mut turns = LoopTurns::default();
                 for captures in pattern.0.captures_iter(text) {
+                    if turns.count_of(text.len()).is_err() {
+                        return;
+                    }
                     if let (Some(key), Some(value)) = (captures.get(1), captures.get(2)) {
                         add(key.as_str(), value.as_str());
                     }
@@ -125,8 +130,12 @@ impl KeyValueReader {
     }
 
     fn read_delimited(&self, text: &str, pair: &str, between: &str, is_greedy: bool, add: &mut impl FnMut(&str, &str)) {
-        let mut rest = text.trim_start();
+        let (mut rest, mut turns) = (text.trim_start(), LoopTurns::default());
         while !rest.is_empty() {
+            // A quote that nothing closes is looked for up to the end, for each pair.
+            if turns.count_of(rest.len()).is_err() {
+                return;
+            }
             let (key, after) = match self.quoted(rest) {
                 Some((key, after)) => match after.trim_start().strip_prefix(between) {
                     Some(after) => (key, after),
@@ -165,9 +174,13 @@ impl KeyValueReader {
 
     fn read_open(&self, text: &str, add: &mut impl FnMut(&str, &str)) {
         let is_word = |char: char| char.is_alphanumeric() || char == '_';
+        let mut turns = LoopTurns::default();
         for key in &self.wanted.keys {
             let mut from = 0;
             while let Some(at) = text[from..].find(key.as_str()).map(|at| from + at) {
+                if turns.count_of(text.len() - at).is_err() {
+                    return;
+                }
                 let after = at + key.len();
                 let is_whole = !text[..at].ends_with(is_word) && !text[after..].starts_with(is_word);
                 from = after;

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use regex::Regex;
 
 use crate::functions::compile_pattern;
+use crate::interrupt::{LoopTurns, check_interrupt};
 
 /// What reads texts. Two that are equal read alike.
 pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'static {
@@ -22,7 +23,7 @@ pub(super) trait TextPartReader: std::fmt::Debug + Eq + Hash + Send + Sync + 'st
     fn names(&self) -> Vec<String>;
 
     /// Reads the parts of a text, as many as there are names; returns whether it has any. Of one that has none the
-    /// struct is null.
+    /// struct is null. It breaks off where the query is to end.
     fn read<'t>(&self, text: &'t str, parts: &mut [Option<Cow<'t, str>>]) -> bool;
 }
 
@@ -101,15 +102,19 @@ impl<R: TextPartReader> ScalarUDFImpl for TextPartsOf<R> {
         let mut builders: Vec<StringViewBuilder> = fields.iter().map(|_| StringViewBuilder::new()).collect();
         let mut has_parts = Vec::with_capacity(texts.len());
         let mut parts = vec![None; builders.len()];
+        let mut turns = LoopTurns::default();
         for row in 0..texts.len() {
             // No text is null in KQL.
             let text = if texts.is_valid(row) { texts.value(row) } else { "" };
+            turns.count_of(text.len())?;
             parts.fill(None);
             has_parts.push(self.reader.read(text, &mut parts));
             for (builder, part) in builders.iter_mut().zip(&parts) {
                 builder.append_option(part.as_deref());
             }
         }
+        // What broke off has left out parts.
+        check_interrupt()?;
         let columns: Vec<ArrayRef> =
             builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
         let made = StructArray::try_new_with_length(fields, columns, Some(NullBuffer::from(has_parts)), texts.len())?;
