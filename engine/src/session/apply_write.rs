@@ -320,9 +320,6 @@ pub(super) async fn drafted_table(
     else {
         return Err(EngineError::Internal("what is drafted is a table".to_owned()));
     };
-    if let Some(existing) = existing(session, &name).await? {
-        return Err(already_exists(&name, &existing));
-    }
     if let Some(usage) = QueryUsage::current() {
         usage.touch(TouchedTables { written: Some(name.to_string()), ..TouchedTables::default() });
     }
