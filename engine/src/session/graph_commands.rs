@@ -19,7 +19,7 @@ use super::apply_write::drafted_table;
 use super::kql_host::SessionHost;
 use crate::error::{EngineError, KqlErrorCode, Result};
 use crate::identifiers::same_name;
-use crate::limits::Interrupt;
+use crate::limits::{Interrupt, QueryUsage};
 use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{GraphChange, WriteStatement};
 use parse::GraphCommand;
@@ -175,17 +175,10 @@ impl Session {
         }
         let definition = GraphModelDefinition::parse(&model.definition)
             .map_err(|message| refused(format!("the graph model `{}`: {message}", model.name)))?;
-        let mut tables = Vec::new();
-        let written = self.write_snapshot(&model, snapshot, definition, &mut tables, interrupt).await;
-        let files: Vec<NewDataFile> = tables.iter().flat_map(|table| table.files.clone()).collect();
-        let authorized = async {
-            let (model, name) = (Box::new(model.clone()), snapshot.to_owned());
-            let change = GraphChange::AddSnapshot { model, name, definition: written?, tables };
-            let statement = WriteStatement::ChangeGraph { database: self.database().to_owned(), change };
-            self.authorize(statement.into_plan())
-        };
-        let plan = self.engine().or_remove_files(&files, authorized).await?;
-        self.begin_plan(plan, interrupt).await?;
+        let (session, of, name, interrupted) = (self.clone(), model.clone(), snapshot.to_owned(), interrupt.clone());
+        // To its end also when the caller goes away, which ends its queries: what they wrote is removed.
+        let make = async move { session.add_snapshot(&of, &name, definition, &interrupted).await };
+        self.engine().finish(QueryUsage::followed(make)).await?;
         let time = |time: DateTime<Utc>| time_literal(time);
         let (model_text, snapshot_text) = (quoted(&model.name), quoted(snapshot));
         let snapshots = self.engine().catalog().graph_models().snapshots(&model).await?;
@@ -199,6 +192,27 @@ impl Session {
             quoted(&model.id.to_string()),
             time(model.created_at),
         ))
+    }
+
+    async fn add_snapshot(
+        &self,
+        model: &GraphModel,
+        snapshot: &str,
+        definition: GraphModelDefinition,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let mut tables = Vec::new();
+        let written = self.write_snapshot(model, snapshot, definition, &mut tables, interrupt).await;
+        let files: Vec<NewDataFile> = tables.iter().flat_map(|table| table.files.clone()).collect();
+        let authorized = async {
+            let (model, name) = (Box::new(model.clone()), snapshot.to_owned());
+            let change = GraphChange::AddSnapshot { model, name, definition: written?, tables };
+            let statement = WriteStatement::ChangeGraph { database: self.database().to_owned(), change };
+            self.authorize(statement.into_plan())
+        };
+        let plan = self.engine().or_remove_files(&files, authorized).await?;
+        self.begin_plan(plan, interrupt).await?;
+        Ok(())
     }
 
     /// Writes the rows of each of a model's queries, for tables that are created with the snapshot. Returns its definition over them.

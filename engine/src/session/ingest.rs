@@ -16,7 +16,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{EmptyRecordBatchStream, execute_stream};
 use datafusion::scalar::ScalarValue;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use querent_catalog::{ColumnInfo, Created, DraftedTable, IfExists, TableName};
 use querent_kql::nearest_name;
@@ -219,11 +219,7 @@ impl Session {
             // The table has copies of the rows, and these files are nobody's.
             Ok::<bool, EngineError>(false)
         };
-        let written = match QueryUsage::current() {
-            Some(usage) => usage.scope(written).boxed(),
-            None => written.boxed(),
-        };
-        if self.engine.commit_files(files, written).await?.is_some() {
+        if self.engine.commit_files(files, QueryUsage::followed(written)).await?.is_some() {
             self.engine.queue_changed_table(table);
         }
         let rows = write_result(Arc::clone(&schema), Some(rows))?;
