@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::connection::{DatabaseResult, OptionalRow, StoreConnection, StoreRow, params};
 use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
-use crate::model::{TableKind, TableName};
+use crate::model::{IfExists, NewDataFile, TableDraft, TableKind, TableName};
 use crate::principal::Principal;
 use crate::store::names::check_name;
 use crate::store::rows::{read_json, read_time, read_uuid, to_json};
@@ -59,6 +59,15 @@ pub struct GraphSnapshot {
     pub tables: Vec<String>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+}
+
+/// A table whose rows are written, and which is created later, with others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftedTable {
+    /// What it will be.
+    pub draft: TableDraft,
+    /// Its rows.
+    pub files: Vec<NewDataFile>,
 }
 
 /// Graph models. Made by [`Catalog::graph_models`](crate::Catalog::graph_models).
@@ -135,48 +144,54 @@ impl CatalogGraphModels<'_> {
         self.store.view(move |view| snapshots_of(view.connection, &model)).await
     }
 
-    /// Keeps a snapshot whose tables are there. Errors: `object_not_found` where the model was dropped since it was read,
-    /// `already_exists`, `invalid_name`, `invalid_object`.
+    /// Creates a snapshot with its tables, all of it or nothing. Errors: `object_not_found` where the model was dropped since it was
+    /// read, `already_exists`, `invalid_name`, `invalid_object`.
     pub async fn add_snapshot(
         self,
         who: &Principal,
         model: &GraphModel,
         name: &str,
         definition: &str,
-        tables: &[String],
+        drafted: Vec<DraftedTable>,
     ) -> Result<()> {
         let (subject, model, name) = (who.subject().to_owned(), model.clone(), name.to_owned());
-        let (definition, tables) = (definition.to_owned(), to_json(tables)?);
-        self.store
-            .write_ours(move |view| {
-                check_name(&name)?;
-                // It may have been dropped, or snapshots of it made, while the rows of this one were written.
-                let now = find(view.connection, &model.database, &model.name)?.filter(|now| now.id == model.id);
-                let Some(model) = now else {
-                    return Err(CatalogError::ObjectNotFound { what: WHAT, id: model.name });
-                };
-                if model.snapshots >= MAX_SNAPSHOTS {
-                    let reason = format!("the model has {MAX_SNAPSHOTS} already; drop some");
-                    return Err(CatalogError::InvalidObject { what: SNAPSHOT, reason });
-                }
-                let added = view
-                    .connection
-                    .prepare_cached(
-                        "INSERT INTO querent_graph_snapshot (model_id, name_key, name, definition, tables, subject,
-                             created_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                    )?
-                    .execute(params![
-                        model.id.to_string(),
-                        name_key(&name),
-                        name,
-                        definition,
-                        tables,
-                        subject,
-                        Utc::now().timestamp_micros()
-                    ])?;
-                if added == 0 { Err(CatalogError::AlreadyExists { name, existing: None }) } else { Ok(()) }
-            })
-            .await
+        let definition = definition.to_owned();
+        let add = self.store.write(move |change| {
+            check_name(&name)?;
+            let connection = change.connection();
+            // It may have been dropped, or snapshots of it made, while the rows of this one were written.
+            let now = find(connection, &model.database, &model.name)?.filter(|now| now.id == model.id);
+            let Some(model) = now else {
+                return Err(CatalogError::ObjectNotFound { what: WHAT, id: model.name });
+            };
+            if model.snapshots >= MAX_SNAPSHOTS {
+                let reason = format!("the model has {MAX_SNAPSHOTS} already; drop some");
+                return Err(CatalogError::InvalidObject { what: SNAPSHOT, reason });
+            }
+            let names: Vec<&str> = drafted.iter().map(|table| table.draft.name.table.as_str()).collect();
+            let added = connection
+                .prepare_cached(
+                    "INSERT INTO querent_graph_snapshot (model_id, name_key, name, definition, tables, subject,
+                         created_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                )?
+                .execute(params![
+                    model.id.to_string(),
+                    name_key(&name),
+                    name,
+                    definition,
+                    to_json(&names)?,
+                    subject,
+                    Utc::now().timestamp_micros()
+                ])?;
+            if added == 0 {
+                return Err(CatalogError::AlreadyExists { name, existing: None });
+            }
+            for table in &drafted {
+                tables::create(change, &table.draft, &table.files, IfExists::Error)?;
+            }
+            Ok(())
+        });
+        self.index.change(add).await
     }
 
     /// Deletes a snapshot with its tables. Errors: `object_not_found`.

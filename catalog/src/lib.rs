@@ -108,7 +108,7 @@ pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result, is_full};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
 pub use feedback::{CatalogFeedback, NewFeedback, ProposalState, QueryProposal, RunFeedback, RunVerdict};
-pub use graph_models::{CatalogGraphModels, GraphModel, GraphSnapshot};
+pub use graph_models::{CatalogGraphModels, DraftedTable, GraphModel, GraphSnapshot};
 pub use index::{INDEX_SHELF, IndexShelf, SchemaIndexStatus};
 pub use integrity::{
     ChecksumWriter, FolderCheck, ORPHAN_GRACE, Orphan, PageChecksum, announce_uncommitted, first_damaged_file,

@@ -8,6 +8,7 @@ mod csv;
 mod folder_tree;
 mod json;
 mod parquet;
+mod request;
 mod sources;
 mod workbooks;
 
@@ -27,7 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt, StreamExt};
 use querent_catalog::policy::{Privilege, Rights};
 use querent_catalog::{
-    CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableName, TableSource,
+    CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableSource,
 };
 use tokio::sync::mpsc;
 
@@ -45,6 +46,7 @@ use crate::tables::external::{
 use crate::tables::managed;
 use column_mapping::ColumnMapping;
 pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
+pub use request::{ImportOutcome, ImportRequest};
 pub use sources::{source_files, workbook_sheets};
 
 /// An import takes as long as its files are long, where nobody says otherwise; it ends with its caller, or where the process has
@@ -55,38 +57,6 @@ const QUEUE: usize = 4;
 
 /// The folder below the data folder for uploads, which are imported from there whatever the caller may read elsewhere.
 const UPLOADS: &str = "spool";
-
-/// Files to import as a table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ImportRequest {
-    /// A file, folder or glob: a local path, which is made absolute, or a URL of an object store or web server.
-    pub source: String,
-    /// `None`: the format that the file names' endings say.
-    pub format: Option<FileFormat>,
-    /// Reader options, as in [`querent_catalog::ExternalTable::options`].
-    pub options: BTreeMap<String, String>,
-    /// The table to create or to append to.
-    pub table: TableName,
-    /// Whether the table is external and refers to the files; otherwise their rows are copied.
-    pub external: bool,
-    /// What to do where the table exists; `None`: append.
-    pub if_exists: Option<IfExists>,
-}
-
-/// What an import did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImportOutcome {
-    /// Rows now in the table through this import (managed), or `None` (external, not counted).
-    pub rows: Option<u64>,
-    /// Files read.
-    pub files: usize,
-    /// Whether a table was created.
-    pub created: bool,
-    /// What was decided about how text is read.
-    pub reading: Option<SourceReading>,
-    /// The lines that were set aside, and the table that they are in.
-    pub rejects: Option<(u64, TableName)>,
-}
 
 impl Engine {
     /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
@@ -120,9 +90,21 @@ impl Engine {
             request_id: None,
         };
         let usage = QueryUsage::new(label, interrupt.clone(), Arc::clone(&self.runtime().resident), Arc::new(()));
-        let rejects = Rejects::of_files(names);
-        let work = usage.scope(import(self, principal, request, rejects, progress)).boxed();
-        interrupt.clock().limit_time(work).await
+        let work = usage.scope(async {
+            let rejects = Rejects::of_files(names.clone());
+            let imported = import(self, principal, request.clone(), rejects, Arc::clone(&progress)).await;
+            match imported {
+                // Another made the table while the files were read, on this server or on one that shares the catalog.
+                Err(EngineError::Catalog(CatalogError::AlreadyExists { name, .. }))
+                    if request.if_exists.is_none() && !request.external && name == request.table.table =>
+                {
+                    interrupt.clock().resume();
+                    import(self, principal, request, Rejects::of_files(names), progress).await
+                }
+                imported => imported,
+            }
+        });
+        interrupt.clock().limit_time(work.boxed()).await
     }
 }
 

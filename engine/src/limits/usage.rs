@@ -153,6 +153,14 @@ impl QueryUsage {
         InQuery { usage: Arc::clone(self), work: Box::pin(work) }
     }
 
+    /// Returns work for a task of its own, which does it for the query that this thread works for, if any.
+    pub(crate) fn followed<F: Future + Send + 'static>(work: F) -> BoxFuture<'static, F::Output> {
+        match Self::current() {
+            Some(usage) => Box::pin(usage.scope(work)),
+            None => Box::pin(work),
+        }
+    }
+
     /// Lets the query go on for as long as it takes.
     pub(crate) fn stop_clock(&self) {
         self.interrupt.clock().stop();

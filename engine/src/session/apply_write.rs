@@ -12,8 +12,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::policy::Rights;
 use querent_catalog::{
-    CatalogError, ColumnDefault, Created, FileFormat, ForeignKey, IfExists, PageRequest, Principal, ResolvedTable,
-    SortedByKey, TableAlteration, TableFilter, TableName, TableSource, UniqueKey,
+    CatalogError, ColumnDefault, Created, DraftedTable, FileFormat, ForeignKey, IfExists, NewDataFile, PageRequest,
+    Principal, ResolvedTable, SortedByKey, TableAlteration, TableFilter, TableName, TableSource, UniqueKey,
 };
 
 use super::change_rows::{change_rows, change_temporary};
@@ -21,8 +21,8 @@ use super::returning::{WrittenRows, answered, noted};
 use super::sorted_rows::sorted_rows;
 use super::{RejectsTable, Session};
 use crate::error::{EngineError, RUNNING_QUERY, Result};
-use crate::limits::{Interrupt, PlanningMemory, batch_bytes, running_queries};
-use crate::policy::allowed_location;
+use crate::limits::{Interrupt, PlanningMemory, QueryUsage, TouchedTables, batch_bytes, running_queries};
+use crate::policy::{AuthorizedPlan, allowed_location};
 use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, GraphChange, WriteStatement};
 use crate::stream::ResultTypes;
@@ -213,7 +213,15 @@ async fn change_graph(session: &Session, database: &str, change: GraphChange) ->
     match change {
         GraphChange::Save { name, definition } => models.save(who, database, &name, &definition).await?,
         GraphChange::AddSnapshot { model, name, definition, tables } => {
-            models.add_snapshot(who, &model, &name, &definition, &tables).await?;
+            let names: Vec<TableName> = tables.iter().map(|table| table.draft.name.clone()).collect();
+            let files: Vec<NewDataFile> = tables.iter().flat_map(|table| table.files.clone()).collect();
+            let (catalog, who) = (Arc::clone(catalog), who.clone());
+            let add = async move {
+                catalog.graph_models().add_snapshot(&who, &model, &name, &definition, tables).await?;
+                Ok(true)
+            };
+            session.engine().commit_files(files, add).await?;
+            names.into_iter().for_each(|name| session.engine().queue_changed_table(name));
         }
         GraphChange::Drop { name, if_missing_ok } => models.drop(database, &name, if_missing_ok).await?,
         GraphChange::DropSnapshot { model, name } => models.drop_snapshot(&model, &name).await?,
@@ -259,8 +267,7 @@ async fn create_table(
     input: &LogicalPlan,
     interrupt: &Interrupt,
 ) -> Result<u64> {
-    let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
-    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys, defaults, sort_order, texts } = table;
+    let (name, if_exists) = (table.name.clone(), table.if_exists);
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -269,26 +276,8 @@ async fn create_table(
             IfExists::Error => return Err(already_exists(&name, &existing)),
         }
     }
-    let catalog = session.engine().catalog();
-    let mut draft = catalog.tables().draft(&name, &schema, None).await?;
-    draft.keys = keys;
-    draft.foreign_keys = foreign_keys;
-    draft.defaults = defaults;
-    draft.sort_order = sort_order;
-    for column in &mut draft.columns {
-        column.is_json = texts.json.contains(&column.name);
-    }
-    draft.declare_uuids(&texts.uuids);
-    let files = match rows {
-        Some(query) => {
-            let query = sorted_rows(query, &draft.sort_order, &draft.columns, 0);
-            let stream = not_null(session.execute_query(&query, interrupt).await?, &draft.write_schema);
-            let files = session.engine().table_files();
-            managed::write_files(files, &draft.location, Arc::clone(&draft.write_schema), stream).await?
-        }
-        None => Vec::new(),
-    };
-    let catalog = Arc::clone(catalog);
+    let DraftedTable { draft, files } = draft_table(session, table, rows, input, interrupt).await?;
+    let catalog = Arc::clone(session.engine().catalog());
     let committed = files.clone();
     let written = session
         .engine()
@@ -306,6 +295,66 @@ async fn create_table(
         session.engine().queue_changed_table(name);
     }
     Ok(written.unwrap_or_default())
+}
+
+/// Writes the rows of an authorised `CREATE TABLE`. The table is created later, with others; where it is not, its files are the
+/// caller's to remove.
+pub(super) async fn drafted_table(
+    session: &Session,
+    plan: AuthorizedPlan,
+    interrupt: &Interrupt,
+) -> Result<DraftedTable> {
+    let statement = WriteStatement::from_plan(&plan.into_plan()).cloned();
+    let Some(WriteStatement::CreateTable {
+        name,
+        if_exists,
+        with_rows,
+        not_null,
+        keys,
+        foreign_keys,
+        defaults,
+        sort_order,
+        texts,
+        input,
+    }) = statement
+    else {
+        return Err(EngineError::Internal("what is drafted is a table".to_owned()));
+    };
+    if let Some(usage) = QueryUsage::current() {
+        usage.touch(TouchedTables { written: Some(name.to_string()), ..TouchedTables::default() });
+    }
+    let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys, defaults, sort_order, texts };
+    draft_table(session, table, with_rows.then_some(&input), &input, interrupt).await
+}
+
+async fn draft_table(
+    session: &Session,
+    table: TableDefinition,
+    rows: Option<&Arc<LogicalPlan>>,
+    input: &LogicalPlan,
+    interrupt: &Interrupt,
+) -> Result<DraftedTable> {
+    let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
+    let TableDefinition { name, if_exists: _, not_null: _, keys, foreign_keys, defaults, sort_order, texts } = table;
+    let mut draft = session.engine().catalog().tables().draft(&name, &schema, None).await?;
+    draft.keys = keys;
+    draft.foreign_keys = foreign_keys;
+    draft.defaults = defaults;
+    draft.sort_order = sort_order;
+    for column in &mut draft.columns {
+        column.is_json = texts.json.contains(&column.name);
+    }
+    draft.declare_uuids(&texts.uuids);
+    let files = match rows {
+        Some(query) => {
+            let query = sorted_rows(query, &draft.sort_order, &draft.columns, 0);
+            let stream = not_null(session.execute_query(&query, interrupt).await?, &draft.write_schema);
+            let files = session.engine().table_files();
+            managed::write_files(files, &draft.location, Arc::clone(&draft.write_schema), stream).await?
+        }
+        None => Vec::new(),
+    };
+    Ok(DraftedTable { draft, files })
 }
 
 /// Errors: `invalid_value` where the query has a row, in which one of the columns is null.

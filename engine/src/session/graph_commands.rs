@@ -8,15 +8,18 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::policy::Rights;
-use querent_catalog::{CatalogError, DatabaseScope, GraphModel, GraphSnapshot, IfExists, TableKind, TableName};
+use querent_catalog::{
+    CatalogError, DatabaseScope, DraftedTable, GraphModel, GraphSnapshot, IfExists, NewDataFile, TableName,
+};
 use querent_kql::graph::{GraphModelDefinition, restored, storable};
 use querent_kql::{KqlParameters, KqlType};
 
 use super::Session;
+use super::apply_write::drafted_table;
 use super::kql_host::SessionHost;
 use crate::error::{EngineError, KqlErrorCode, Result};
 use crate::identifiers::same_name;
-use crate::limits::Interrupt;
+use crate::limits::{Interrupt, QueryUsage};
 use crate::sql::json_columns::TextColumns;
 use crate::sql::write_statement::{GraphChange, WriteStatement};
 use parse::GraphCommand;
@@ -163,7 +166,7 @@ impl Session {
         Ok((!is_seen).then(|| name.clone()))
     }
 
-    /// Makes a table of the rows of each of a model's queries, and of these a snapshot.
+    /// Makes a table of the rows of each of a model's queries, and of these a snapshot, in one change of the catalog.
     async fn make_snapshot(&self, model: &str, snapshot: &str, interrupt: &Interrupt) -> Result<String> {
         let model = self.graph_model(model, interrupt).await?;
         let known = self.engine().catalog().graph_models().snapshots(&model).await?;
@@ -172,16 +175,10 @@ impl Session {
         }
         let definition = GraphModelDefinition::parse(&model.definition)
             .map_err(|message| refused(format!("the graph model `{}`: {message}", model.name)))?;
-        let mut tables = Vec::new();
-        let made = self.write_snapshot(&model, snapshot, definition, &mut tables, interrupt).await;
-        if made.is_err() {
-            for table in &tables {
-                let name = TableName::new(self.database(), table);
-                // The first error is the one to tell.
-                let _ = self.engine().catalog().tables().drop(&name, &[TableKind::Managed], true).await;
-            }
-        }
-        made?;
+        let (session, of, name, interrupted) = (self.clone(), model.clone(), snapshot.to_owned(), interrupt.clone());
+        // To its end also when the caller goes away, which ends its queries: what they wrote is removed.
+        let make = async move { session.add_snapshot(&of, &name, definition, &interrupted).await };
+        self.engine().finish(QueryUsage::followed(make)).await?;
         let time = |time: DateTime<Utc>| time_literal(time);
         let (model_text, snapshot_text) = (quoted(&model.name), quoted(snapshot));
         let snapshots = self.engine().catalog().graph_models().snapshots(&model).await?;
@@ -197,14 +194,36 @@ impl Session {
         ))
     }
 
+    async fn add_snapshot(
+        &self,
+        model: &GraphModel,
+        snapshot: &str,
+        definition: GraphModelDefinition,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let mut tables = Vec::new();
+        let written = self.write_snapshot(model, snapshot, definition, &mut tables, interrupt).await;
+        let files: Vec<NewDataFile> = tables.iter().flat_map(|table| table.files.clone()).collect();
+        let authorized = async {
+            let (model, name) = (Box::new(model.clone()), snapshot.to_owned());
+            let change = GraphChange::AddSnapshot { model, name, definition: written?, tables };
+            let statement = WriteStatement::ChangeGraph { database: self.database().to_owned(), change };
+            self.authorize(statement.into_plan())
+        };
+        let plan = self.engine().or_remove_files(&files, authorized).await?;
+        self.begin_plan(plan, interrupt).await?;
+        Ok(())
+    }
+
+    /// Writes the rows of each of a model's queries, for tables that are created with the snapshot. Returns its definition over them.
     async fn write_snapshot(
         &self,
         model: &GraphModel,
         snapshot: &str,
         definition: GraphModelDefinition,
-        tables: &mut Vec<String>,
+        tables: &mut Vec<DraftedTable>,
         interrupt: &Interrupt,
-    ) -> Result<()> {
+    ) -> Result<String> {
         let policies = self.engine().catalog().policies().in_force().await?;
         let mut queries = Vec::new();
         for (step, query) in definition.queries().enumerate() {
@@ -228,19 +247,13 @@ impl Session {
                 texts: TextColumns::default(),
                 input,
             };
-            self.begin_plan(self.authorize(create.into_plan())?, interrupt).await?;
+            let plan = self.authorize(create.into_plan())?;
+            tables.push(Box::pin(drafted_table(self, plan, interrupt)).await?);
             queries.push(restored(&table, &columns));
-            tables.push(table);
             // What planning read is held until the rows are written.
             drop(host);
         }
-        let change = GraphChange::AddSnapshot {
-            model: Box::new(model.clone()),
-            name: snapshot.to_owned(),
-            definition: definition.with_queries(queries),
-            tables: tables.clone(),
-        };
-        self.change_graph(change, interrupt).await
+        Ok(definition.with_queries(queries))
     }
 }
 

@@ -12,22 +12,24 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit};
-use datafusion::physical_plan::EmptyRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::{EmptyRecordBatchStream, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use querent_catalog::{ColumnInfo, IfExists, TableName};
+use querent_catalog::{ColumnInfo, Created, DraftedTable, IfExists, TableName};
 use querent_kql::nearest_name;
 use tokio::sync::OwnedMutexGuard;
 
-use super::Session;
+use super::apply_write::drafted_table;
+use super::{Session, write_result};
 use crate::error::{EngineError, KEPT_BY_QUERENT, Result, listed_columns};
 use crate::functions::{
     assigned_value, converted, refuse_impossible_values, rows_with_aligned_intervals, rows_with_one_nan,
 };
 use crate::identifiers::same_name;
+use crate::limits::{Interrupt, QueryUsage};
 use crate::policy::AuthorizedPlan;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::column_defaults::default_value;
@@ -35,7 +37,9 @@ use crate::sql::json_columns::TextColumns;
 use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
 use crate::sql::write_statement::WriteStatement;
+use crate::stream::StartedQuery;
 use crate::tables::external::{held_type_of, is_json_text, is_uuid};
+use crate::tables::managed;
 use crate::tables::system::is_system_database;
 use crate::temporary::{no_session, no_such_table};
 
@@ -84,11 +88,17 @@ impl Session {
             let rows: SendableRecordBatchStream = Box::pin(rows);
             // Held until the table is written: whoever is next finds it.
             let _turn = session.turn_to_make(&table, temporary, mode).await?;
-            let plan = match temporary {
-                true => session.temporary_ingest_plan(table.table, mode, rows)?,
-                false => session.ingest_plan(table, mode, rows).await?,
-            };
-            session.begin_plan(session.authorize(plan)?, &interrupt).await
+            if temporary {
+                let plan = session.temporary_ingest_plan(table.table, mode, rows)?;
+                return session.begin_plan(session.authorize(plan)?, &interrupt).await;
+            }
+            let plan = session.authorize(session.ingest_plan(table.clone(), mode, rows).await?)?;
+            let makes_table =
+                matches!(WriteStatement::from_plan(plan.plan()), Some(WriteStatement::CreateTable { .. }));
+            match mode {
+                IngestMode::CreateOrAppend if makes_table => session.create_or_append(table, plan, &interrupt).await,
+                _ => session.begin_plan(plan, &interrupt).await,
+            }
         });
         count_rows(written.await?).await
     }
@@ -181,6 +191,47 @@ impl Session {
             input: Arc::new(input),
         }
         .into_plan())
+    }
+
+    /// Makes a table of the rows of a plan, or appends them where another made it while they came: then they are read again, as they
+    /// were written, and become those of the table as any others would.
+    async fn create_or_append(
+        &self,
+        table: TableName,
+        plan: AuthorizedPlan,
+        interrupt: &Interrupt,
+    ) -> Result<StartedQuery> {
+        let schema = self.schema_of(&plan);
+        let memory = self.engine.runtime().query_memory(&self.limits);
+        let drafted = Box::pin(drafted_table(self, plan, interrupt)).await?;
+        let files = drafted.files.clone();
+        let rows: u64 = files.iter().map(|file| file.row_count).sum();
+        let (session, name, interrupt) = (self.clone(), table.clone(), interrupt.clone());
+        let written = async move {
+            let DraftedTable { draft, files } = drafted.clone();
+            let created = session.engine.catalog().tables().create(draft, files, IfExists::Ignore).await?;
+            if let Created::New(_) = created {
+                return Ok(true);
+            }
+            let rows = session.drafted_rows(&drafted).await?;
+            let plan = session.ingest_plan(name, IngestMode::CreateOrAppend, rows).await?;
+            session.begin_plan(session.authorize(plan)?, &interrupt).await?;
+            // The table has copies of the rows, and these files are nobody's.
+            Ok::<bool, EngineError>(false)
+        };
+        if self.engine.commit_files(files, QueryUsage::followed(written)).await?.is_some() {
+            self.engine.queue_changed_table(table);
+        }
+        let rows = write_result(Arc::clone(&schema), Some(rows))?;
+        Ok(StartedQuery { schema, rows, memory, is_all: true, is_quick: false, is_kept: false })
+    }
+
+    /// Returns the rows that were written for a table which is not created.
+    async fn drafted_rows(&self, drafted: &DraftedTable) -> Result<SendableRecordBatchStream> {
+        let (runtime, state) = (self.engine.runtime(), self.engine.planning_state());
+        let plan = managed::drafted_rows(&*state, self.engine.table_files(), drafted).await?;
+        let memory = runtime.query_memory(&self.limits);
+        Ok(execute_stream(plan, runtime.task(state.config().clone(), &memory))?)
     }
 
     /// Returns what the columns that rows lack are by default, by the columns' names.

@@ -15,8 +15,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::policy::PolicyEdit;
 use querent_catalog::{
-    ColumnDefault, ForeignKey, GraphModel, IfExists, ResolvedTable, SortedByKey, TableAlteration, TableKind, TableName,
-    UniqueKey, VectorMetric,
+    ColumnDefault, DraftedTable, ForeignKey, GraphModel, IfExists, ResolvedTable, SortedByKey, TableAlteration,
+    TableKind, TableName, UniqueKey, VectorMetric,
 };
 
 use super::json_columns::TextColumns;
@@ -188,7 +188,7 @@ pub(crate) enum CopyFormat {
     Arrow,
 }
 
-/// What is done with a graph model or a snapshot of it. The tables of a snapshot are written by themselves.
+/// What is done with a graph model or a snapshot of it. The rows of a snapshot's tables are written before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GraphChange {
     /// `.create-or-alter graph_model`.
@@ -196,7 +196,7 @@ pub(crate) enum GraphChange {
     /// `.drop graph_model`.
     Drop { name: String, if_missing_ok: bool },
     /// `.make graph_snapshot`.
-    AddSnapshot { model: Box<GraphModel>, name: String, definition: String, tables: Vec<String> },
+    AddSnapshot { model: Box<GraphModel>, name: String, definition: String, tables: Vec<DraftedTable> },
     /// `.drop graph_snapshot`.
     DropSnapshot { model: Box<GraphModel>, name: String },
 }

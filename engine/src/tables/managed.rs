@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
@@ -37,7 +37,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
 use parking_lot::Mutex;
-use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
+use querent_catalog::{Catalog, DataFile, DraftedTable, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
 pub(crate) use delete_files::{DeletedPositions, write_delete_files};
 pub(crate) use nearest::{ExactVectorSearch, NearestRequest, NearestTable, is_worth_indexing};
@@ -266,6 +266,30 @@ impl ManagedTableProvider {
         scanned.object_meta.location = location;
         Ok(scanned)
     }
+}
+
+/// Returns the plan of the rows that were written for a table which is not created, in order.
+pub(crate) async fn drafted_rows(
+    state: &dyn Session,
+    files: &TableFiles,
+    drafted: &DraftedTable,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let (table, columns) = (drafted.draft.name.to_string(), &drafted.draft.columns);
+    let mut written = Vec::with_capacity(drafted.files.len());
+    for file in &drafted.files {
+        let mut scanned = PartitionedFile::new(String::new(), file.file_size_bytes);
+        scanned.object_meta.location = files.path_of(&file.path, &format!("a data file of `{table}`"))?;
+        written.push(scanned);
+    }
+    let fields = columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), column.nullable));
+    let schema = scan_schema(state, &Schema::new(fields.collect::<Vec<_>>()));
+    let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
+    let mut scan = FileScan::new(state, format, files.store_url()?, TableSchema::from_file_schema(schema), written);
+    let ids = columns.iter().map(|column| (column.name.clone(), column.id)).collect();
+    let adapter = FieldIdAdapterFactory { table, ids, initial: BTreeMap::new() };
+    scan.matching = ColumnMatching::FieldIds(Arc::new(adapter));
+    scan.in_order();
+    scan.plan(state, None, None).await
 }
 
 /// Returns the values of a table's columns in files that are older than they, in the types of scans.

@@ -4,6 +4,7 @@ use querent_catalog::{Principal, Role};
 use querent_engine::{Limits, Session};
 
 use super::{answered, cells, code_of};
+use crate::maintenance::parquet_files;
 use crate::sql::{admin, engine, rows};
 
 const MODEL: &str = r#".create-or-alter graph_model Work ```
@@ -199,7 +200,12 @@ async fn a_snapshot_stays_as_it_was() {
     let ann = "graph('Work') | graph-match (p)-->(c) where p.Name == 'Ann' project p.Took + 1h, p.Tags[1], labels(p)";
     assert_eq!(cells(&session, ann).await, [["02:00:00", "Ann", r#"["boss","Ann"]"#]]);
     assert_eq!(code_of(&session, ".make graph_snapshot First from Work").await, "kql_invalid");
+    let store = rusqlite::Connection::open(folder.path().join("data").join("catalog.sqlite")).unwrap();
+    let newest =
+        || store.query_row("SELECT max(snapshot_id) FROM ducklake_snapshot", [], |row| row.get::<_, i64>(0)).unwrap();
+    let before = newest();
     answered(&session, ".make graph_snapshot Second from Work").await.unwrap();
+    assert_eq!(newest(), before + 1, "the snapshot and its tables come at once");
     assert_eq!(cells(&session, &edges("graph('Work')")).await, [["3"]]);
     let shown = ".show graph_snapshots * | project Name, ModelName";
     assert_eq!(cells(&session, shown).await, [["First", "Work"], ["Second", "Work"]]);
@@ -219,19 +225,18 @@ async fn a_snapshot_stays_as_it_was() {
     assert_eq!(cells(&reader, &edges("graph('Work')")).await, [["2"]]);
     // What fails leaves nothing behind.
     rows(&session, "DROP TABLE jobs").await.unwrap();
+    let files = parquet_files(folder.path()).len();
     assert_eq!(code_of(&session, ".make graph_snapshot Third from Work").await, "kql_unknown_table");
     assert_eq!(kept().await, "2");
+    assert_eq!(parquet_files(folder.path()).len(), files);
     let (models, who) = (engine.catalog().graph_models(), Principal::local_admin());
     let model = models.get(&who, "default", "Work").await.unwrap().unwrap();
-    let store = rusqlite::Connection::open(folder.path().join("data").join("catalog.sqlite")).unwrap();
-    let newest =
-        || store.query_row("SELECT max(snapshot_id) FROM ducklake_snapshot", [], |row| row.get::<_, i64>(0)).unwrap();
     let before = newest();
     cells(&session, ".drop graph_model Work").await;
     assert_eq!(newest(), before + 1, "the model and its tables go at once");
     assert_eq!(kept().await, "0");
-    // Of a model that is dropped while one is made there is none: the tables that it had made go.
-    let late = models.add_snapshot(&who, &model, "Late", &model.definition, &[]).await.unwrap_err();
+    // Of a model that is dropped while one is made there is none.
+    let late = models.add_snapshot(&who, &model, "Late", &model.definition, Vec::new()).await.unwrap_err();
     assert_eq!(late.code(), "object_not_found");
 }
 
