@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray};
+use arrow::array::{Array, BooleanArray, Int64Array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::nullif;
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{is_not_null, nullif};
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -33,12 +35,24 @@ impl FunctionOverride for StrictPattern {
             ColumnarValue::Array(array) => NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()),
             ColumnarValue::Scalar(_) => nulls,
         });
-        Ok(match (inner.invoke_with_args(args)?, nulls) {
+        let of_values = args.args.into_iter().map(without_null_numbers).collect::<Result<_>>()?;
+        Ok(match (inner.invoke_with_args(ScalarFunctionArgs { args: of_values, ..args })?, nulls) {
             (ColumnarValue::Array(found), Some(nulls)) => {
                 let is_unknown = BooleanArray::new(!nulls.inner(), None);
                 ColumnarValue::Array(nullif(found.as_ref(), &is_unknown)?)
             }
             (found, _) => found,
         })
+    }
+}
+
+/// Returns an argument with 1 in the place of numbers that are null: their rows are null whatever is found, and 0 is refused.
+fn without_null_numbers(value: ColumnarValue) -> Result<ColumnarValue> {
+    match value {
+        ColumnarValue::Array(array) if array.null_count() > 0 && *array.data_type() == DataType::Int64 => {
+            let numbers = zip(&is_not_null(array.as_ref())?, &array.as_ref(), &Int64Array::new_scalar(1))?;
+            Ok(ColumnarValue::Array(numbers))
+        }
+        other => Ok(other),
     }
 }

@@ -108,7 +108,15 @@ fn values_of_joined_lists(expr: &Expr) -> Result<HashSet<String>> {
                     *all += 1;
                     *negated += usize::from(list.negated != is_negated);
                 }
-                other => pending.push(other),
+                other => {
+                    // `A = 1 OR a = 2` becomes a list meanwhile.
+                    for value in values_of_comparisons(other, *op, is_negated) {
+                        let (all, negated) = counts.entry(value).or_default();
+                        *all += 1;
+                        *negated += usize::from(*op == Operator::Or);
+                    }
+                    pending.push(other);
+                }
             }
         }
         // All items of lists that are joined by OR, or of NOT IN by AND, say the same in one list.
@@ -118,6 +126,33 @@ fn values_of_joined_lists(expr: &Expr) -> Result<HashSet<String>> {
         }));
     }
     Ok(found)
+}
+
+/// Returns the values, as they are written, that a part which stands below AND compares with constants by OR and `=`, and one
+/// that stands below OR by AND and `<>`.
+fn values_of_comparisons(part: &Expr, above: Operator, is_negated: bool) -> HashSet<String> {
+    let is_below_and = above == Operator::And;
+    let mut found = HashSet::new();
+    let mut links = vec![(part, is_negated)];
+    while let Some((link, is_negated)) = links.pop() {
+        match link {
+            Expr::Not(inner) => links.push((inner.as_ref(), !is_negated)),
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
+                links.extend([(left.as_ref(), is_negated), (right.as_ref(), is_negated)]);
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: own @ (Operator::Eq | Operator::NotEq), right })
+                if (*own == Operator::Eq) == (is_below_and != is_negated) =>
+            {
+                let value = match (left.as_ref(), right.as_ref()) {
+                    (value, Expr::Literal(..)) | (Expr::Literal(..), value) => value,
+                    _ => continue,
+                };
+                found.insert(value.schema_name().to_string());
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -141,6 +176,8 @@ mod tests {
             (not(first(1).and(first(2))), true),
             (not(first(1)).or(not(first(2))), true),
             (not(second(1).or(col("c"))).and(second(2)), true),
+            (col("a").eq(lit(1)).or(col("a").eq(lit(2))).and(second(3)), true),
+            (col("a").not_eq(lit(1)).and(col("a").not_eq(lit(2))).or(second(3)), true),
             (first(1).or(first(2)), false),
             (second(1).and(second(2)), false),
             (first(1).and(col("c")).or(first(2).and(col("d"))), false),

@@ -262,7 +262,8 @@ fn countof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     for row in 0..arguments.rows {
         let is_pattern = kinds.as_ref().is_some_and(|kinds| kinds.get(row).eq_ignore_ascii_case("regex"));
         let count = if is_pattern {
-            count_matches(&compiled.get(arguments, wanted.get(row))?, strings.get(row))?
+            let pattern = compiled.get(arguments, wanted.get(row))?;
+            count_matches(&pattern, strings.get(row))?
         } else {
             occurrences(strings.get(row), wanted.get(row))?
         };

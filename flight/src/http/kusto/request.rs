@@ -83,12 +83,14 @@ impl KustoRequest {
         }
         let asked = querent_engine::kql::asked_limits(&text);
         let is_cut = !options.is_set("notruncation");
+        let mut limits = settings.limits();
+        let bytes = asked.bytes.or(options.number("truncationmaxsize")?).filter(|_| is_cut);
         let truncation = TruncationLimits {
             failing_rows: asked.rows.or(options.number("truncationmaxrecords")?).filter(|_| is_cut),
-            failing_bytes: asked.bytes.or(options.number("truncationmaxsize")?).filter(|_| is_cut),
+            // Beyond the server's own limit that one is told.
+            failing_bytes: bytes.filter(|bytes| limits.max_bytes.is_none_or(|most| *bytes <= most)),
             taken_rows: options.number("query_take_max_records")?,
         };
-        let mut limits = settings.limits();
         limits.max_rows = truncation.failing_rows.into_iter().chain(truncation.taken_rows).min();
         limits.max_bytes = limits.max_bytes.into_iter().chain(truncation.failing_bytes).min();
         if let Some(timeout) = options.timeout()? {

@@ -433,9 +433,10 @@ fn single_column(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole:
 /// Returns the candidate of a table that is known by its names only; whoever reads it tells which records differ from them.
 fn ragged_below_names(dialect: &CsvDialect, syntax: CsvSyntax, text: &[u8], is_whole: bool) -> Option<Candidate> {
     DELIMITERS.into_iter().find_map(|delimiter| {
-        let syntax = CsvSyntax { delimiter, ..syntax };
-        let names = names_above(&syntax, text, is_whole)?;
-        let found = measure(dialect, syntax, text, is_whole);
+        let mut divided = syntax;
+        divided.delimiter = delimiter;
+        let names = names_above(&divided, text, is_whole)?;
+        let found = measure(dialect, divided, text, is_whole);
         let width = if dialect.null_padding { found.width } else { names };
         Some(Candidate { width, first_line: 1, notes: 0, least: 0.0, ..found })
     })
