@@ -7,6 +7,8 @@
 
 mod alike;
 mod announced;
+#[cfg(test)]
+mod answers;
 mod arithmetic;
 mod arrows;
 mod bound_phrases;
