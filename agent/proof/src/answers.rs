@@ -48,11 +48,7 @@ fn is_doubted(case: &Value, text: &str) -> bool {
     });
     let rows: Vec<Value> = rows.collect();
     let (mut prover, _guard) = Prover::new("What do the figures look like?");
-    prover.add_result(
-        0,
-        Some("SELECT * FROM t"),
-        &json!({ "columns": named, "row_count": rows.len(), "rows": rows }),
-    );
+    prover.add_result(0, Some("SELECT * FROM t"), &json!({ "columns": named, "row_count": rows.len(), "rows": rows }));
     let mut rest = text.to_owned();
     let (mut said, mut corrections) = (String::new(), Vec::new());
     while !rest.is_empty() {
@@ -64,7 +60,7 @@ fn is_doubted(case: &Value, text: &str) -> bool {
         rest = behind;
     }
     let links = prover.links(&said, &corrections);
-    links.iter().any(|link| {
-        matches!(link.origin, ProofOrigin::Unproven | ProofOrigin::Cell { corrected_from: Some(_), .. })
-    })
+    links
+        .iter()
+        .any(|link| matches!(link.origin, ProofOrigin::Unproven | ProofOrigin::Cell { corrected_from: Some(_), .. }))
 }
