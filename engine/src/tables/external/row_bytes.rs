@@ -3,8 +3,8 @@
 //!
 //! Invariant: rows go on in batches of bounded bytes, whatever their message was.
 
-use arrow::array::{Array, ArrayRef, AsArray, ByteView, RecordBatch};
-use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+use arrow::array::{Array, ArrayRef, AsArray, ByteView, PrimitiveArray, RecordBatch};
+use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64Type};
 
 /// The bytes of a batch, where one row alone is not larger.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -79,8 +79,8 @@ enum ColumnBytes {
     ListViews(ArrayRef, u64),
     FixedSizeLists(usize, Box<ColumnBytes>),
     Structs(Vec<ColumnBytes>),
-    /// Words: what each key's word takes.
-    Words(ArrayRef),
+    /// Words: what each key's word takes. Their lengths are kept where there are no more of them than rows.
+    Words(ArrayRef, Option<Vec<u64>>),
 }
 
 impl ColumnBytes {
@@ -113,7 +113,11 @@ impl ColumnBytes {
             }
             Type::Dictionary(_, word) => match word.as_ref() {
                 Type::Utf8 | Type::LargeUtf8 | Type::Utf8View | Type::Binary | Type::LargeBinary | Type::BinaryView => {
-                    Self::Words(ArrayRef::clone(array))
+                    let words = array.as_any_dictionary().values();
+                    let is_small = words.len() <= array.len();
+                    let lengths =
+                        is_small.then(|| (0..words.len()).map(|word| value_bytes(words.as_ref(), word, 1)).collect());
+                    Self::Words(ArrayRef::clone(array), lengths)
                 }
                 _ => Self::Each(Self::largest(array.as_any_dictionary().values())),
             },
@@ -177,13 +181,15 @@ impl ColumnBytes {
             Self::Structs(columns) => {
                 columns.iter().fold(count, |all, column| all.saturating_add(column.bytes(start, rows)))
             }
-            Self::Words(array) => {
+            Self::Words(array, lengths) => {
                 let column = array.as_any_dictionary();
                 let (keys, words) = (column.keys(), column.values());
-                let keys = (start..start + rows).filter(|row| keys.is_valid(*row)).filter_map(|row| key(keys, row));
-                let known = keys.filter(|key| *key < words.len());
-                let words = known.fold(0, |all: u64, key| all.saturating_add(value_bytes(words.as_ref(), key, 1)));
-                words.saturating_add(count.saturating_mul(4))
+                let length = |key: usize| match lengths {
+                    Some(lengths) => lengths.get(key).copied().unwrap_or(0),
+                    None if key < words.len() => value_bytes(words.as_ref(), key, 1),
+                    None => 0,
+                };
+                sum_over_keys(keys, start, rows, length).saturating_add(count.saturating_mul(4))
             }
         }
     }
@@ -223,19 +229,36 @@ fn range(offsets: &[i32], start: usize, rows: usize) -> (i64, i64) {
     (i64::from(offsets[start]), i64::from(offsets[start + rows]))
 }
 
-/// Returns the position of a row's word in its dictionary.
-fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+/// Returns the sum of what the words of rows take, by their keys.
+fn sum_over_keys(keys: &dyn Array, start: usize, rows: usize, length: impl Fn(usize) -> u64) -> u64 {
     use arrow::datatypes::{Int8Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
     match keys.data_type() {
-        DataType::Int8 => usize::try_from(keys.as_primitive::<Int8Type>().value(row)).ok(),
-        DataType::Int16 => usize::try_from(keys.as_primitive::<Int16Type>().value(row)).ok(),
-        DataType::Int32 => usize::try_from(keys.as_primitive::<Int32Type>().value(row)).ok(),
-        DataType::Int64 => usize::try_from(keys.as_primitive::<Int64Type>().value(row)).ok(),
-        DataType::UInt8 => Some(usize::from(keys.as_primitive::<UInt8Type>().value(row))),
-        DataType::UInt16 => Some(usize::from(keys.as_primitive::<UInt16Type>().value(row))),
-        DataType::UInt32 => usize::try_from(keys.as_primitive::<UInt32Type>().value(row)).ok(),
-        DataType::UInt64 => usize::try_from(keys.as_primitive::<UInt64Type>().value(row)).ok(),
-        _ => None,
+        DataType::Int8 => sum_over(keys.as_primitive::<Int8Type>(), start, rows, length),
+        DataType::Int16 => sum_over(keys.as_primitive::<Int16Type>(), start, rows, length),
+        DataType::Int32 => sum_over(keys.as_primitive::<Int32Type>(), start, rows, length),
+        DataType::Int64 => sum_over(keys.as_primitive::<Int64Type>(), start, rows, length),
+        DataType::UInt8 => sum_over(keys.as_primitive::<UInt8Type>(), start, rows, length),
+        DataType::UInt16 => sum_over(keys.as_primitive::<UInt16Type>(), start, rows, length),
+        DataType::UInt32 => sum_over(keys.as_primitive::<UInt32Type>(), start, rows, length),
+        DataType::UInt64 => sum_over(keys.as_primitive::<UInt64Type>(), start, rows, length),
+        _ => 0,
+    }
+}
+
+fn sum_over<K: ArrowPrimitiveType>(
+    keys: &PrimitiveArray<K>,
+    start: usize,
+    rows: usize,
+    length: impl Fn(usize) -> u64,
+) -> u64 {
+    let values = keys.values()[start..start + rows].iter();
+    let add = |all: u64, key: &K::Native| all.saturating_add(key.to_usize().map_or(0, &length));
+    match keys.nulls() {
+        None => values.fold(0, add),
+        Some(nulls) => values.enumerate().fold(0, |all, (row, key)| match nulls.is_valid(start + row) {
+            true => add(all, key),
+            false => all,
+        }),
     }
 }
 
