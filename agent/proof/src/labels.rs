@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::SHORTEST_LABEL;
 use super::claims::has_word;
 use super::tokens::{find_word, says};
+
+/// Labels shorter than this are found by chance.
+pub(super) const SHORTEST_LABEL: usize = 2;
 
 /// Returns where a name stands in a text: a letter, as of grades and variants, in its own case and where it is no word.
 pub(super) fn find_label(text: &str, name: &str) -> Option<usize> {

@@ -32,6 +32,7 @@ mod foreign_numbers;
 mod labels;
 mod listed;
 mod majorities;
+mod memo;
 mod mixed_up;
 mod names;
 mod numbers;
@@ -69,7 +70,7 @@ use earlier::{EarlierConversation, refers_back};
 use extremes::{with_apposition, wrong_extreme};
 use names::NamedRows;
 use ranks::WordedFactor;
-use rows::{ProofRows, TokenPlace, label_columns, share_scale};
+use rows::{ProofRows, RowMemo, TokenPlace, label_columns, share_scale};
 pub use sentences::sentence_end;
 use sentences::{clauses, code_fences};
 use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, tokens_in};
@@ -79,8 +80,6 @@ use unchecked::unchecked_links;
 const MAX_ROWS: usize = 500;
 /// Bytes of an answer that are looked at: each of its numbers is compared with all cells. Those that follow are unproven.
 pub const MAX_CHECKED: usize = 8 << 10;
-/// Labels shorter than this are found by chance.
-const SHORTEST_LABEL: usize = 2;
 
 /// A part of an answer's text, and what it is proven by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -231,6 +230,7 @@ impl Prover {
             columns,
             query: query.map(tokens_in).unwrap_or_default(),
             query_text: query.unwrap_or_default().to_owned(),
+            memo: RowMemo::default(),
         });
     }
 
@@ -537,7 +537,7 @@ impl Prover {
         for result in self.results.iter().rev().chain(earlier.iter().rev()) {
             for (row, column, value) in result.cells() {
                 let Value::String(name) = value else { continue };
-                if name.chars().count() < SHORTEST_LABEL || !name.chars().any(char::is_alphabetic) {
+                if name.chars().count() < labels::SHORTEST_LABEL || !name.chars().any(char::is_alphabetic) {
                     continue;
                 }
                 if let Some(start) = tokens::find_word(clause, name)

@@ -32,10 +32,12 @@ const COMPARES: [&str; 9] = ["as", "than", "against", "versus", "vs", "compared"
 impl ProofRows {
     /// Returns the rows whose labels stand in a text; none of a result of one row.
     pub(super) fn labelled(&self, text: &str) -> Vec<usize> {
-        let named = self.labelled_by_name(text);
-        // `Friday to Sunday`.
-        let between = if named.len() == 2 { self.rows_between(text) } else { None };
-        between.unwrap_or(named)
+        self.memo.labelled.get(text, || {
+            let named = self.labelled_by_name(text);
+            // `Friday to Sunday`.
+            let between = if named.len() == 2 { self.rows_between(text) } else { None };
+            between.unwrap_or(named)
+        })
     }
 
     /// As [`ProofRows::labelled`], without the rows between two.
@@ -114,8 +116,7 @@ impl ProofRows {
 
     /// Returns the rows whose month stands in a text, where it is one of one year.
     fn of_months(&self, text: &str) -> Vec<usize> {
-        let Some(column) = self.column_of_times() else { return Vec::new() };
-        let months: Vec<Option<NaiveDate>> = self.rows.iter().map(|row| row.get(column).and_then(month_of)).collect();
+        let Some((_, months)) = self.times() else { return Vec::new() };
         let is_of_month = |row: &usize| {
             months[*row].is_some_and(|day| {
                 let is_only = months.iter().flatten().all(|other| other.month() != day.month() || *other == day);
@@ -127,7 +128,7 @@ impl ProofRows {
             })
         };
         let found: Vec<usize> = (0..self.rows.len()).filter(is_of_month).collect();
-        if found.is_empty() { self.of_months_of_days(text, &months) } else { found }
+        if found.is_empty() { self.of_months_of_days(text, months) } else { found }
     }
 
     /// Returns the days of the month that a text says, where the rows are of days of one year.
@@ -144,16 +145,25 @@ impl ProofRows {
 
     /// Returns the first column whose values are days or months.
     pub(super) fn column_of_times(&self) -> Option<usize> {
-        let is_time = |column: &usize| {
-            let mut values = self.rows.iter().filter_map(|row| row.get(*column)).filter(|value| !value.is_null());
-            let mut has_values = false;
-            let are_times = values.all(|value| {
-                has_values = true;
-                month_of(value).is_some()
-            });
-            has_values && are_times
+        self.times().map(|(column, _)| *column)
+    }
+
+    /// Returns that column, and the day or the first one of the month of each row.
+    pub(super) fn times(&self) -> Option<&(usize, Vec<Option<NaiveDate>>)> {
+        let find = || {
+            (0..self.columns.len()).find_map(|column| {
+                let mut times = Vec::with_capacity(self.rows.len());
+                for row in &self.rows {
+                    let value = row.get(column).filter(|value| !value.is_null());
+                    times.push(match value {
+                        Some(value) => Some(month_of(value)?),
+                        None => None,
+                    });
+                }
+                times.iter().any(Option::is_some).then_some((column, times))
+            })
         };
-        (0..self.columns.len()).find(is_time)
+        self.memo.times.get_or_init(find).as_ref()
     }
 
     /// Returns the first column of years that several rows share.
@@ -216,6 +226,10 @@ impl ProofRows {
         if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
             return Vec::new();
         }
+        self.memo.by_key.get(text, || self.keys_in(text))
+    }
+
+    fn keys_in(&self, text: &str) -> Vec<Vec<usize>> {
         let labels = self.label_columns();
         let times = self.column_of_times().or_else(|| self.column_of_years()).filter(|column| !labels.contains(column));
         let stands = |row: usize, column: usize| {

@@ -2,14 +2,16 @@
 //! or in a list of names beside as many numbers.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use chrono::Datelike;
+use chrono::{Datelike, NaiveDate};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::claims::month_of;
 use super::dates::foreign_names_of_month;
 use super::labels::{ends_with_word, find_label, other_length, other_number, quarter_of};
+use super::memo::TextMemo;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber};
 use super::{CellReference, ProofOrigin, number_of};
 
@@ -33,6 +35,19 @@ pub(super) struct ProofRows {
     pub(super) query: Vec<TextToken>,
     /// The query.
     pub(super) query_text: String,
+    /// What is looked for again and again in the same texts and rows.
+    pub(super) memo: RowMemo,
+}
+
+/// What of rows is kept once it was found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RowMemo {
+    /// See [`ProofRows::labelled`].
+    pub(super) labelled: TextMemo<Vec<usize>>,
+    /// See [`ProofRows::named_by_each_key`].
+    pub(super) by_key: TextMemo<Vec<Vec<usize>>>,
+    /// See [`ProofRows::column_of_times`].
+    pub(super) times: OnceLock<Option<(usize, Vec<Option<NaiveDate>>)>>,
 }
 
 /// Where a token stands.
