@@ -105,6 +105,11 @@ pub fn is_function_word(word: &str) -> bool {
     FUNCTION.contains(word)
 }
 
+/// Returns the words that go with any data, in no order.
+pub fn generic_words() -> impl Iterator<Item = &'static str> {
+    GENERIC.iter().copied()
+}
+
 /// Whether a lowercase word goes with any data.
 pub fn is_generic(word: &str) -> bool {
     // `Taught on Mondays`.

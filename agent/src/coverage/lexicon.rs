@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use querent_proof::common_words::generic_words;
 pub(super) use querent_proof::common_words::{is_function_word, is_generic};
 
 use super::synonyms::{any_word, groups_of};
@@ -198,7 +199,7 @@ pub(super) fn is_opaque(word: &str) -> bool {
     let is_whole = is_whole_word(word) || is_generic(word) || is_function_word(word) || !groups_of(word).is_empty();
     // `Sal` and `sts` are read as a salary and a status; of `ibu` nobody can tell.
     let is_short =
-        any_word(|whole| is_word_in_short(word, whole)) || GENERIC.iter().any(|whole| is_word_in_short(word, whole));
+        any_word(|whole| is_word_in_short(word, whole)) || generic_words().any(|whole| is_word_in_short(word, whole));
     let is_code = (2..=LONGEST).contains(&word.len()) && word.chars().all(char::is_alphabetic) && word != "id";
     is_code && !is_whole && !is_short
 }
