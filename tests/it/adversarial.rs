@@ -306,7 +306,7 @@ async fn items_that_are_bits_count_as_items() {
     let (_folder, engine) = crate::sql::engine().await;
     let reader = engine.session(Principal::new("ann", Role::Read), Limits::default());
     // Two and a half megabytes of bits are 20 million items: rows, numbers or texts of them are hundreds.
-    let all = vec!["b"; 10].join(", ");
+    let all = ["b"; 10].join(", ");
     let sql = format!("SELECT len(array_concat({all})) FROM (SELECT array_repeat(true, 2000000) AS b)");
     let error = crate::sql::rows(&reader, &sql).await.unwrap_err();
     assert_eq!(error.code(), "invalid_value", "{error}");
