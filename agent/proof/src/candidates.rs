@@ -228,7 +228,9 @@ impl<'a> Candidates<'a> {
             }
             return;
         }
-        self.consider(group.value, || group.sql(), &[group]);
+        if !(self.are_percents_only && group.cells.len() == 2) {
+            self.consider(group.value, || group.sql(), &[group]);
+        }
         if self.says_mean {
             let count = group.cells.len() as f64;
             self.consider(group.value / count, || format!("1.0e0 * {} / {count:?}", group.sql()), &[group]);
@@ -347,7 +349,8 @@ impl<'a> Candidates<'a> {
                 self.consider(part.value / parts, || format!("1.0e0 * {} / {parts:?}", part.sql()), &[part]);
             }
         }
-        if let Some(sum) = sum {
+        // `19.7 degrees warmer than in January` is no sum with the 4.2 below zero.
+        if let Some(sum) = sum.as_ref().filter(|_| !self.are_percents_only) {
             self.consider(sum.value, || sum.sql(), &[sum]);
             if self.says_mean {
                 let count = sum.cells.len() as f64;

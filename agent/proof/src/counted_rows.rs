@@ -74,7 +74,9 @@ pub(super) fn group_count_origin(
             is_new
         });
         let rows: Vec<usize> = first.collect();
-        (rows.len() as f64 == number.value).then_some((column, rows))
+        // As many as there are rows are those.
+        let is_so = rows.len() as f64 == number.value && rows.len() < result.rows.len();
+        is_so.then_some((column, rows))
     };
     let (column, rows) = of_outcome.or_else(of_day).or_else(of_things)?;
     Some(result.origin_of_count(&rows, column))
