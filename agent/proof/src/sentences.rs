@@ -38,7 +38,7 @@ pub(super) fn sentences(text: &str) -> Vec<(&str, usize)> {
 }
 
 /// Returns where the first sentence of a text ends, behind the space that ends it. One without an end ends with the word
-/// behind its first [`MAX_SENTENCE`] bytes: each number of a sentence is looked at beside all of it.
+/// behind its first `MAX_SENTENCE` bytes: each number of a sentence is looked at beside all of it.
 pub fn sentence_end(text: &str) -> Option<usize> {
     let mut previous = ' ';
     for (index, c) in text.char_indices() {
