@@ -231,9 +231,14 @@ impl<'a> Candidates<'a> {
         if !(self.are_percents_only && group.cells.len() == 2) {
             self.consider(group.value, || group.sql(), &[group]);
         }
+        self.consider_mean(group);
+    }
+
+    /// Considers the mean of the cells of a sum, where one is said.
+    fn consider_mean(&mut self, sum: &Term) {
         if self.says_mean {
-            let count = group.cells.len() as f64;
-            self.consider(group.value / count, || format!("1.0e0 * {} / {count:?}", group.sql()), &[group]);
+            let count = sum.cells.len() as f64;
+            self.consider(sum.value / count, || format!("1.0e0 * {} / {count:?}", sum.sql()), &[sum]);
         }
     }
 
@@ -276,12 +281,7 @@ impl<'a> Candidates<'a> {
 
     /// Considers what one column of a row makes with another that says how much each is: hectares with tonnes per hectare.
     pub(super) fn consider_products(&mut self, terms: &[&Term]) {
-        let is_rate = |term: &&&Term| {
-            let name = self.result.columns.get(term.column).map(|name| name.to_lowercase()).unwrap_or_default();
-            name.split('_').any(|part| RATES.contains(&part))
-        };
-        let rates: Vec<&Term> = terms.iter().filter(is_rate).copied().collect();
-        for rate in rates {
+        for rate in terms.iter().copied().filter(|term| is_rate(self.result, term.column)) {
             for amount in terms.iter().filter(|term| term.column != rate.column) {
                 let sql = || format!("1.0e0 * {} * {}", amount.sql(), rate.sql());
                 self.consider(amount.value * rate.value, sql, &[amount, rate]);
@@ -291,11 +291,8 @@ impl<'a> Candidates<'a> {
 
     /// Considers what all rows make of one column by another that says how much each is: the value of a stock.
     pub(super) fn consider_value_of_all(&mut self, columns: &[ColumnTerms]) {
-        let is_rate = |column: &&ColumnTerms| {
-            let name = self.result.columns.get(column.total.column).map(|name| name.to_lowercase()).unwrap_or_default();
-            name.split('_').any(|part| RATES.contains(&part))
-        };
-        let (rates, amounts): (Vec<&ColumnTerms>, Vec<&ColumnTerms>) = columns.iter().partition(is_rate);
+        let (rates, amounts): (Vec<&ColumnTerms>, Vec<&ColumnTerms>) =
+            columns.iter().partition(|column| is_rate(self.result, column.total.column));
         for rate in rates {
             for amount in &amounts {
                 let of_row = |(row, value): &(usize, f64)| {
@@ -304,9 +301,11 @@ impl<'a> Candidates<'a> {
                 };
                 let products: Vec<(f64, f64)> = rate.total.cells.iter().filter_map(of_row).collect();
                 let value = products.iter().map(|(rate, quantity)| rate * quantity).sum();
-                let terms = products.iter().map(|(rate, quantity)| format!("({rate:?}) * ({quantity:?})"));
-                let sql = terms.collect::<Vec<_>>().join(" + ");
-                self.consider(value, || sql, &[&rate.total, &amount.total]);
+                let sql = || {
+                    let terms = products.iter().map(|(rate, quantity)| format!("({rate:?}) * ({quantity:?})"));
+                    terms.collect::<Vec<_>>().join(" + ")
+                };
+                self.consider(value, sql, &[&rate.total, &amount.total]);
             }
         }
     }
@@ -332,10 +331,7 @@ impl<'a> Candidates<'a> {
         let ColumnTerms { cells, sum, total } = column;
         if self.is_of_all && total.cells.len() > 1 {
             self.consider(total.value, || total.sql(), &[total]);
-            if self.says_mean {
-                let count = total.cells.len() as f64;
-                self.consider(total.value / count, || format!("1.0e0 * {} / {count:?}", total.sql()), &[total]);
-            }
+            self.consider_mean(total);
         }
         if self.says_year {
             for part in cells.iter().chain(sum) {
@@ -352,10 +348,7 @@ impl<'a> Candidates<'a> {
         // `19.7 degrees warmer than in January` is no sum with the 4.2 below zero.
         if let Some(sum) = sum.as_ref().filter(|_| !self.are_percents_only) {
             self.consider(sum.value, || sum.sql(), &[sum]);
-            if self.says_mean {
-                let count = sum.cells.len() as f64;
-                self.consider(sum.value / count, || format!("1.0e0 * {} / {count:?}", sum.sql()), &[sum]);
-            }
+            self.consider_mean(sum);
         }
     }
 
@@ -395,6 +388,12 @@ impl<'a> Candidates<'a> {
         (self.near, self.found) = (0, None);
         found
     }
+}
+
+/// Whether a column says how much each of another is, by its name.
+fn is_rate(result: &ProofRows, column: usize) -> bool {
+    let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
+    name.split('_').any(|part| RATES.contains(&part))
 }
 
 /// Returns of how many candidates of its magnitude hardly any gives a number by chance: the more, the more precisely it is

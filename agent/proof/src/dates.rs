@@ -51,7 +51,7 @@ const LATER_ORDINALS: [&str; 21] = [
     "thirty-first",
 ];
 /// What is a year behind the name of a month: `in March 1500 orders` has none.
-const YEARS: std::ops::Range<u32> = 1700..2200;
+pub(super) const YEARS: std::ops::Range<u32> = 1700..2200;
 
 /// A number in a date: where it begins and ends, and its value.
 type DatePart = (usize, usize, u32);

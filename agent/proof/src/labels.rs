@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::claims::has_word;
+use super::dates::YEARS;
 use super::tokens::{find_word, says};
 
 /// Labels shorter than this are found by chance.
@@ -60,7 +61,6 @@ pub(super) fn quarter_of(value: &Value) -> Option<u32> {
 
 /// Returns the year that the name of a period begins or ends with: of `Q3 2024`, of `2024-03`, and of `2024`.
 pub(super) fn year_of(value: &Value) -> Option<String> {
-    const YEARS: std::ops::Range<u32> = 1700..2200;
     const LONGEST: usize = "September 2024".len();
     let name = value.as_str().filter(|name| name.len() <= LONGEST)?;
     let is_year = |part: &&str| part.len() == 4 && part.parse().is_ok_and(|year: u32| YEARS.contains(&year));
@@ -77,7 +77,7 @@ pub(super) fn says_quarter(text: &str, quarter: u32) -> bool {
 }
 
 /// Returns a name of one word in the other number: `Lamps` of `Lamp`, `Aye` of `Ayes`.
-pub(super) fn other_number(name: &str) -> Vec<String> {
+fn other_number(name: &str) -> Vec<String> {
     let is_letter = |c: char| c.is_alphabetic() || c == ' ';
     let is_word = name.chars().count() > 2 && name.chars().all(is_letter) && !name.ends_with("ss");
     match (is_word, name.strip_suffix('s')) {
@@ -112,6 +112,11 @@ const IN_FULL: [(&str, &[&str]); 22] = [
     ("nov", &["November"]),
     ("dec", &["December"]),
 ];
+
+/// Returns a name in its other number, and as it is said in full.
+pub(super) fn other_forms(name: &str) -> impl Iterator<Item = String> {
+    other_number(name).into_iter().chain(other_length(name))
+}
 
 /// Returns a name that is short for a day or a month in full, `Friday` of `Fri`, and one of several words as they are spoken,
 /// `treatment a` of `treatment_a`.

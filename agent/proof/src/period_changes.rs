@@ -90,10 +90,9 @@ fn changed_row(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>, is_
 /// Returns the row of the period before that of a row: the latest of those before it, else the one above it where the names
 /// of all rows are months, days of the week or quarters.
 fn row_before(result: &ProofRows, row: usize) -> Option<usize> {
-    if let Some(column) = result.column_of_times() {
-        let time = |row: usize| result.rows.get(row)?.get(column).and_then(super::claims::day_or_month_of);
-        let own = time(row)?;
-        let earlier = (0..result.rows.len()).filter_map(|other| Some((time(other)?, other)));
+    if result.times().is_some() {
+        let own = result.time_of(row)?;
+        let earlier = (0..result.rows.len()).filter_map(|other| Some((result.time_of(other)?, other)));
         let mut earlier: Vec<(NaiveDate, usize)> = earlier.filter(|(day, _)| *day < own).collect();
         earlier.sort_unstable();
         let latest = earlier.last().copied()?;
@@ -121,11 +120,10 @@ fn is_quarter(value: &Value) -> bool {
 
 /// Returns the row of the same month or quarter of the year before.
 fn row_of_year_before(result: &ProofRows, row: usize) -> Option<usize> {
-    if let Some(column) = result.column_of_times() {
-        let time = |row: usize| result.rows.get(row)?.get(column).and_then(super::claims::day_or_month_of);
-        let own = time(row)?;
+    if result.times().is_some() {
+        let own = result.time_of(row)?;
         let wanted = NaiveDate::from_ymd_opt(own.year() - 1, own.month(), own.day())?;
-        let mut found = (0..result.rows.len()).filter(|other| time(*other) == Some(wanted));
+        let mut found = (0..result.rows.len()).filter(|other| result.time_of(*other) == Some(wanted));
         return found.next().filter(|_| found.next().is_none());
     }
     let name = |row: usize| result.rows.get(row)?.first();

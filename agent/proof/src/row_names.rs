@@ -4,10 +4,10 @@
 use chrono::{Datelike, NaiveDate, Weekday};
 use serde_json::Value;
 
-use super::claims::{day_or_month_of, has_word, month_of};
+use super::claims::{has_word, month_of};
 use super::common_words::is_common_word;
-use super::dates::foreign_names_of_month;
-use super::labels::{has_exact_word, other_length, other_number, quarter_of, says_quarter, stands_as_label, year_of};
+use super::dates::{self, foreign_names_of_month};
+use super::labels::{has_exact_word, other_forms, quarter_of, says_quarter, stands_as_label, year_of};
 use super::number_of;
 use super::rows::ProofRows;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, tokens_in};
@@ -66,6 +66,11 @@ impl ProofRows {
         if found.len() == self.rows.len() { Vec::new() } else { found }
     }
 
+    /// Whether rows are so few that they are looked for by more than their labels.
+    fn may_be_named(&self) -> bool {
+        (2..=MOST_NAMED).contains(&self.rows.len())
+    }
+
     /// Returns the rows of whose names one word stands in a text that no other row has: `Omar` of `Omar Diaz`.
     fn called_in_part(&self, text: &str) -> Vec<usize> {
         let is_word = |word: &str| {
@@ -77,7 +82,7 @@ impl ProofRows {
             let several = names.filter(|name| (2..=MOST_WORDS).contains(&name.split_whitespace().count()));
             several.flat_map(str::split_whitespace).filter(|word| is_word(word)).map(str::to_owned).collect()
         };
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+        if !self.may_be_named() {
             return Vec::new();
         }
         let words: Vec<Vec<String>> = self.rows.iter().map(words_of).collect();
@@ -92,7 +97,7 @@ impl ProofRows {
     /// Returns the rows whose name stands in a text in the other number, `Lamps` of `Lamp`, or as a month: `February` of
     /// `2024-02`, where only one row is of a February.
     pub(super) fn called_otherwise(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+        if !self.may_be_named() {
             return Vec::new();
         }
         let labels = self.label_columns();
@@ -102,8 +107,7 @@ impl ProofRows {
         let years: Vec<Option<String>> = periods().map(|value| value.and_then(year_of)).collect();
         let is_called = |row: &usize| {
             let names = labels.iter().filter_map(|column| self.rows[*row].get(*column)?.as_str());
-            let mut others = names.flat_map(|name| other_number(name).into_iter().chain(other_length(name)));
-            let is_named = others.any(|name| tokens::find_word(text, &name).is_some());
+            let is_named = names.flat_map(other_forms).any(|name| tokens::find_word(text, &name).is_some());
             let is_of_quarter = quarters[*row].is_some_and(|quarter| {
                 let is_only = quarters.iter().flatten().filter(|other| **other == quarter).count() == 1;
                 let is_of_year = years[*row].as_ref().is_some_and(|year| tokens::find_word(text, year).is_some());
@@ -148,7 +152,12 @@ impl ProofRows {
         self.times().map(|(column, _)| *column)
     }
 
-    /// Returns that column, and the day or the first one of the month of each row.
+    /// Returns that column, else the one of years.
+    fn column_of_periods(&self) -> Option<usize> {
+        self.column_of_times().or_else(|| self.column_of_years())
+    }
+
+    /// Returns the column of times, and the day or the first one of the month of each row.
     pub(super) fn times(&self) -> Option<&(usize, Vec<Option<NaiveDate>>)> {
         let find = || {
             (0..self.columns.len()).find_map(|column| {
@@ -166,6 +175,11 @@ impl ProofRows {
         self.memo.times.get_or_init(find).as_ref()
     }
 
+    /// Returns the day or the first one of the month that a row is of in that column.
+    pub(super) fn time_of(&self, row: usize) -> Option<NaiveDate> {
+        self.times()?.1.get(row).copied().flatten()
+    }
+
     /// Returns the first column of years that several rows share.
     fn column_of_years(&self) -> Option<usize> {
         const YEARS: [&str; 5] = ["year", "yr", "jahr", "annee", "ano"];
@@ -177,10 +191,10 @@ impl ProofRows {
 
     /// Returns the rows of the year that a text says, where their names have one: of `full-year 2023` four quarters.
     fn of_year(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+        if !self.may_be_named() {
             return Vec::new();
         }
-        let column = self.column_of_times().or_else(|| self.column_of_years()).unwrap_or(0);
+        let column = self.column_of_periods().unwrap_or(0);
         let year = |row: &Vec<Value>| {
             let value = row.get(column)?;
             year_of(value).or_else(|| value.as_u64().filter(is_year).map(|year| year.to_string()))
@@ -190,7 +204,7 @@ impl ProofRows {
     }
 
     /// Returns the rows whose time stands in a text, and those between where it says from which time to which.
-    fn of_times(&self, text: &str, column: usize) -> Vec<usize> {
+    fn of_times(&self, text: &str) -> Vec<usize> {
         const TO: [&str; 5] = ["to", "through", "until", "till", "bis"];
         const NEAR: usize = 3;
         let named_in = |text: &str| -> Vec<usize> {
@@ -202,19 +216,20 @@ impl ProofRows {
             named.dedup();
             named
         };
-        let time = |row: usize| self.rows.get(row)?.get(column).and_then(day_or_month_of);
         let range = TO.iter().find_map(|word| {
             let at = tokens::find_word(text, word)?;
             let behind: Vec<&str> = text[at + word.len()..].split_whitespace().take(NEAR).collect();
             let first = named_in(&tokens::last_words_as_written(&text[..at], NEAR));
             let last = named_in(&behind.join(" "));
-            let (first, last) =
-                (first.iter().filter_map(|row| time(*row)).min()?, last.iter().filter_map(|row| time(*row)).max()?);
+            let (first, last) = (
+                first.iter().filter_map(|row| self.time_of(*row)).min()?,
+                last.iter().filter_map(|row| self.time_of(*row)).max()?,
+            );
             (first < last).then_some((first, last))
         });
         match range {
             Some((first, last)) => {
-                let is_within = |row: &usize| time(*row).is_some_and(|day| (first..=last).contains(&day));
+                let is_within = |row: &usize| self.time_of(*row).is_some_and(|day| (first..=last).contains(&day));
                 (0..self.rows.len()).filter(is_within).collect()
             }
             None => named_in(text),
@@ -223,7 +238,7 @@ impl ProofRows {
 
     /// Returns the rows that a text names by each of the columns which name rows: those of `the Blue Line`, and of `March`.
     pub(super) fn named_by_each_key(&self, text: &str) -> Vec<Vec<usize>> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+        if !self.may_be_named() {
             return Vec::new();
         }
         self.memo.by_key.get(text, || self.keys_in(text))
@@ -231,32 +246,25 @@ impl ProofRows {
 
     fn keys_in(&self, text: &str) -> Vec<Vec<usize>> {
         let labels = self.label_columns();
-        let times = self.column_of_times().or_else(|| self.column_of_years()).filter(|column| !labels.contains(column));
+        let has_times = self.column_of_periods().is_some_and(|column| !labels.contains(&column));
         let stands = |row: usize, column: usize| {
             let value = self.rows[row].get(column);
             value.is_some_and(|value| {
-                let others = value
-                    .as_str()
-                    .into_iter()
-                    .flat_map(|name| other_length(name).into_iter().chain(other_number(name)));
-                stands_as_label(text, value) || others.into_iter().any(|name| tokens::find_word(text, &name).is_some())
+                let mut others = value.as_str().into_iter().flat_map(other_forms);
+                stands_as_label(text, value) || others.any(|name| tokens::find_word(text, &name).is_some())
             })
         };
         let rows_of = |column: usize| (0..self.rows.len()).filter(|row| stands(*row, column)).collect::<Vec<usize>>();
         let of_labels = labels.iter().map(|column| rows_of(*column));
-        let of_time = times.map(|column| self.of_times(text, column));
+        let of_time = has_times.then(|| self.of_times(text));
         of_labels.chain(of_time).filter(|rows| !rows.is_empty()).collect()
     }
 
     /// Leaves those of the rows that a text names which every kind of name in it is of, where columns name the rows together:
     /// of `the Blue Line in March` one of four months of the line.
     fn of_every_key(&self, text: &str, found: Vec<usize>) -> Vec<usize> {
-        let labels = self.label_columns();
-        let times = self.column_of_times().or_else(|| self.column_of_years()).filter(|column| !labels.contains(column));
-        if found.len() < 2 || labels.len() + usize::from(times.is_some()) < 2 || self.rows.len() > MOST_NAMED {
-            return found;
-        }
-        let named = self.named_by_each_key(text);
+        // Who asks by one kind of name alone has found them.
+        let named = if found.len() < 2 { Vec::new() } else { self.named_by_each_key(text) };
         if named.len() < 2 {
             return found;
         }
@@ -267,7 +275,7 @@ impl ProofRows {
 
     /// Returns the rows whose day, month or hour stands in a text.
     fn dated(&self, text: &str) -> Vec<usize> {
-        if self.rows.len() < 2 || self.rows.len() > MOST_NAMED {
+        if !self.may_be_named() {
             return Vec::new();
         }
         let is_time = |token: &TextToken| match token.kind {
@@ -370,5 +378,5 @@ impl ProofRows {
 }
 
 fn is_year(number: &u64) -> bool {
-    (1700..2200).contains(number)
+    u32::try_from(*number).is_ok_and(|number| dates::YEARS.contains(&number))
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::claims::month_of;
 use super::dates::foreign_names_of_month;
-use super::labels::{ends_with_word, find_label, other_length, other_number, quarter_of};
+use super::labels::{ends_with_word, find_label, other_forms, quarter_of};
 use super::memo::TextMemo;
 use super::tokens::{self, ShareScale, TextToken, TextTokenKind, WrittenNumber};
 use super::{CellReference, ProofOrigin, number_of};
@@ -293,8 +293,7 @@ impl ProofRows {
                 other => other.to_string(),
             };
             let quarter = quarter_of(value).map(|quarter| format!("Q{quarter}"));
-            let other =
-                value.as_str().into_iter().flat_map(|name| other_number(name).into_iter().chain(other_length(name)));
+            let other = value.as_str().into_iter().flat_map(other_forms);
             let other = other.chain(quarter);
             let months = month_of(value).into_iter().flat_map(|day| {
                 let foreign = foreign_names_of_month(day.month()).iter().map(|name| (*name).to_owned());

@@ -309,9 +309,8 @@ pub(super) fn day_of(value: &Value) -> Option<NaiveDate> {
 
 /// Returns the last words of a text, in lower case with one space between them.
 pub(super) fn last_words(text: &str, most: usize) -> String {
-    let mut words: Vec<String> = text.split_whitespace().rev().take(most).map(str::to_lowercase).collect();
-    words.reverse();
-    words.join(" ").trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned()
+    let words = last_words_as_written(text, most).to_lowercase();
+    words.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned()
 }
 
 /// Returns the last words of a text with one space between them.
