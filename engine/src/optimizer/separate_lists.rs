@@ -94,6 +94,7 @@ fn values_of_joined_lists(expr: &Expr) -> Result<HashSet<String>> {
         };
         // How many lists the operator joins, and how many by NOT IN. Behind NOT it is the other operator.
         let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
+        let mut others = Vec::new();
         let mut links = vec![(part, false)];
         while let Some((link, is_negated)) = links.pop() {
             match link {
@@ -109,13 +110,19 @@ fn values_of_joined_lists(expr: &Expr) -> Result<HashSet<String>> {
                     *negated += usize::from(list.negated != is_negated);
                 }
                 other => {
-                    // `A = 1 OR a = 2` becomes a list meanwhile.
-                    for value in values_of_comparisons(other, *op, is_negated) {
-                        let (all, negated) = counts.entry(value).or_default();
+                    others.push((other, is_negated));
+                    pending.push(other);
+                }
+            }
+        }
+        // `A = 1 OR a = 2` becomes a list meanwhile, which only one that is there may be joined with.
+        if !counts.is_empty() {
+            for (other, is_negated) in others {
+                for value in values_of_comparisons(other, *op, is_negated) {
+                    if let Some((all, negated)) = counts.get_mut(&value) {
                         *all += 1;
                         *negated += usize::from(*op == Operator::Or);
                     }
-                    pending.push(other);
                 }
             }
         }
