@@ -5,6 +5,7 @@
 //! Brackets are matched first, so that every search stays on one level of them.
 
 mod brackets;
+mod comprehensions;
 mod copies;
 mod explain_options;
 mod insert_by;
@@ -28,6 +29,7 @@ use std::str::Chars;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
 use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
+use self::comprehensions::comprehension;
 use self::copies::copies;
 use self::explain_options::explain_options;
 use self::insert_by::insert_by;
@@ -380,33 +382,6 @@ fn arrows(items: &mut [Item], takes_lambdas: bool) {
             token.token = Token::CustomBinaryOperator(marks::JSON_ARROW.to_owned());
         }
     }
-}
-
-/// `[x + 1 for x in list if x > 1]` as calls with lambdas.
-fn comprehension(group: &Group) -> Option<Vec<Item>> {
-    if group.open.token != Token::LBracket {
-        return None;
-    }
-    let find = |word: &str, from: usize| (from..group.items.len()).find(|index| group.items[*index].is(word));
-    let at_for = find("for", 0)?;
-    let at_in = find("in", at_for)?;
-    let at_if = find("if", at_in).unwrap_or(group.items.len());
-    let (body, names) = (&group.items[..at_for], &group.items[at_for + 1..at_in]);
-    let (list, condition) = (&group.items[at_in + 1..at_if], group.items.get(at_if + 1..).unwrap_or_default());
-    if body.is_empty() || names.is_empty() || list.is_empty() {
-        return None;
-    }
-    let span = group.open.span;
-    let lambda = |body: &[Item]| {
-        let names = if names.len() == 1 { names.to_vec() } else { vec![parenthesized(names.to_vec(), span)] };
-        joined([names, vec![token(Token::Arrow, span)], body.to_vec()])
-    };
-    let source = if condition.is_empty() {
-        list.to_vec()
-    } else {
-        call("list_filter", vec![list.to_vec(), lambda(condition)], span)
-    };
-    Some(call("list_transform", vec![source, lambda(body)], span))
 }
 
 /// `TABLE`, `SUMMARIZE`, `PIVOT` and `UNPIVOT` where a query can begin, and `DESCRIBE` in FROM.

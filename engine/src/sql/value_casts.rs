@@ -67,6 +67,10 @@ pub(super) fn with_conversion(expr: Expr, schema: &DFSchema) -> Result<Transform
     if (is_try && is_date()) || (is_computed() && may_not_fit(&from, target)) {
         return Ok(Transformed::yes(value_conversion(target, is_try).call(vec![value.as_ref().clone()])));
     }
+    // Statistics of files are compared as if casts kept the order: the latest moment has not the latest time of day.
+    if matches!((&from, target), (DataType::Timestamp(_, _), DataType::Time32(_) | DataType::Time64(_))) {
+        return Ok(Transformed::yes(value_conversion(target, is_try).call(vec![value.as_ref().clone()])));
+    }
     // Arrow has no cast between these two.
     if from == DataType::Boolean && target.is_decimal() {
         let number = cast_to(value.as_ref().clone(), &DataType::Int32, is_try);
