@@ -322,6 +322,31 @@ async fn a_task_that_asks_back_is_answered() {
     );
 }
 
+/// It has not ended: "a task already in a terminal state" is what cannot be cancelled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_asks_back_is_cancelled() {
+    let server = two_singers().await;
+    let asked = server.post(A2A, &sent("SendMessage", "How many singers are there?"), None).await.json();
+    let task = &asked["result"]["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
+    let named = |method: &str| json!({ "jsonrpc": "2.0", "id": 3, "method": method, "params": { "id": task["id"] } });
+    let cancelled = server.post(A2A, &named("CancelTask"), None).await.json();
+    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled:#}");
+    let got = server.post(A2A, &named("GetTask"), None).await.json();
+    assert_eq!(got["result"], cancelled["result"]);
+    let list =
+        json!({ "jsonrpc": "2.0", "id": 4, "method": "ListTasks", "params": { "status": "TASK_STATE_CANCELED" } });
+    let listed = server.post(A2A, &list, None).await.json();
+    assert_eq!(listed["result"]["tasks"][0]["id"], task["id"], "{listed:#}");
+
+    let again = server.post(A2A, &named("CancelTask"), None).await.json();
+    assert_eq!(again["error"]["code"], -32_002, "{again}");
+    let mut reply = sent("SendMessage", "the second one");
+    reply["params"]["message"]["taskId"] = task["id"].clone();
+    let late = server.post(A2A, &reply, None).await.json();
+    assert_eq!(late["error"]["code"], -32_004, "{late}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_listed() {
     let server = serve().await;
