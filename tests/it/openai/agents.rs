@@ -160,6 +160,21 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("messages", part(json!({ "type": "binary", "mimeType": "text/csv" }))), "messages[0].content"),
         (with("messages", part(json!({ "type": "image", "source": { "type": "data" } }))), "messages[0].content"),
         (with("messages", part(json!({ "type": "document", "source": { "type": "url" } }))), "messages[0].content"),
+        (
+            with(
+                "messages",
+                part(json!({ "type": "image", "source": { "type": "data", "value": "aGk=", "mimeType": 7 } })),
+            ),
+            "messages[0].content[0].source.mimeType",
+        ),
+        (
+            with("messages", part(json!({ "type": "binary", "mimeType": 7, "data": "aGk=" }))),
+            "messages[0].content[0].mimeType",
+        ),
+        (
+            with("messages", part(json!({ "type": "text", "text": "x", "metadata": { "filename": 7 } }))),
+            "messages[0].content[0].metadata.filename",
+        ),
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("tools", json!([{ "name": "a b" }])), "tools[0].name"),
