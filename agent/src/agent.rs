@@ -3,11 +3,12 @@
 //! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
 //! until it is stored, so a client that has seen `run_finished` can start the next one at once. `approvals` continues
 //! runs that wait for a person, `begin` stores a run where nothing is in its way, `deletion` deletes conversations, `restart`
-//! looks after runs of an earlier process.
+//! looks after runs of an earlier process, `questions_back` gives up what an answer has asked.
 
 mod approvals;
 mod begin;
 mod deletion;
+mod questions_back;
 mod restart;
 
 use std::collections::{HashMap, HashSet};

@@ -30,7 +30,12 @@ pub(crate) async fn continue_conversation(
 ) -> Result<()> {
     let title = conversation_title(question);
     let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
-    match catalog.conversations().open(who, &record).await? {
+    let access = match request.creates_conversation {
+        // Opened once more it would count as used, and would stay where the request is refused.
+        true => ConversationAccess::Existing(catalog.conversations().get(who, &key).await?),
+        false => catalog.conversations().open(who, &record).await?,
+    };
+    match access {
         ConversationAccess::Created(_) => request.creates_conversation = true,
         ConversationAccess::Existing(existing) => {
             if existing.title.is_empty() && !record.title.is_empty() {
@@ -51,7 +56,7 @@ pub(crate) async fn continue_conversation(
     Ok(())
 }
 
-/// Deletes a conversation that was created for a run that does not begin, unless somebody has used it since.
+/// Deletes a conversation that was created for a run that does not begin, unless somebody has used it since, or is about to.
 pub(crate) async fn delete_created(catalog: &Catalog, who: &Principal, key: &ConversationKey) {
     if let Err(error) = catalog.conversations().delete_unused(who, key).await {
         tracing::warn!(code = error.code(), %error, "the conversation of a run that did not begin could not be deleted");

@@ -203,7 +203,7 @@ impl CatalogConversations<'_> {
         self.store.write_rows(move |connection| rows::delete(connection, &who, &key)).await
     }
 
-    /// Deletes a conversation that nobody has used since it was created. Returns whether there was such a one.
+    /// Deletes a conversation that nobody has used or opened since it was created. Returns whether there was such a one.
     pub async fn delete_unused(self, who: &Principal, key: &ConversationKey) -> Result<bool> {
         let (who, key) = (who.clone(), key.clone());
         self.store.write_rows(move |connection| rows::delete_unused(connection, &who, &key)).await

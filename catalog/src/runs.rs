@@ -2,6 +2,7 @@
 //! visible to their owner and to administrators of all databases. Listings never read the logs. Logs hold rows that the run
 //! read: a reader who may not read as much as its caller could is not given them (`store/ownership.rs`).
 
+mod changed_end;
 mod removal;
 mod restarted;
 

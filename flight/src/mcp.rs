@@ -6,6 +6,7 @@
 
 mod app;
 mod ask;
+mod client_requests;
 mod elicitation;
 mod logging;
 mod message;
@@ -44,10 +45,11 @@ use crate::admission::{Admission, Door};
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 use crate::telemetry::RequestSpan;
+pub(crate) use client_requests::{ClientChannel, OpenRequests};
 use elicitation::ElicitingCall;
 pub(crate) use logging::SessionLogLevel;
 use logging::{CallLog, Severity};
-pub(crate) use message::{RpcMessage, refusal};
+pub(crate) use message::{ClientAbilities, RpcMessage, refusal};
 use progress::ProgressReport;
 pub(crate) use uri::percent_decoded;
 
@@ -102,6 +104,8 @@ pub(crate) struct McpCaller {
     pub(crate) log_level: Option<SessionLogLevel>,
     /// Whether its session began with the announcement that the client shows apps.
     pub(crate) shows_apps: bool,
+    /// The way to the client of its session, where that asks its user what the server wants to know.
+    pub(crate) client: Option<ClientChannel>,
 }
 
 /// The protocol's handler. Cheap to clone.
@@ -172,6 +176,25 @@ impl McpServer {
         }
         reply
     }
+
+    /// As [`McpServer::reply`], and where `ask` asks which reading is meant, and the client of the session asks its user, with the
+    /// choice.
+    async fn chosen_reply(
+        &self,
+        mut caller: McpCaller,
+        spec: &'static ToolSpec,
+        mut arguments: Map<String, Value>,
+        conversation: Option<String>,
+        progress: &ProgressReport,
+    ) -> ToolReply {
+        let client = caller.client.take().filter(|_| spec.name == prompts::ASK && conversation.is_none());
+        let Some(client) = client else { return self.reply(caller, spec, arguments, conversation, progress).await };
+        let conversation = Some(elicitation::new_conversation());
+        let reply = self.reply(caller.clone(), spec, arguments.clone(), conversation.clone(), progress).await;
+        let Some(choice) = elicitation::choice_of(&client, &reply).await else { return reply };
+        arguments.insert("question".to_owned(), Value::String(choice));
+        self.reply(caller, spec, arguments, conversation, progress).await
+    }
 }
 
 impl ServerHandler for McpServer {
@@ -235,7 +258,7 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context)?;
+        let mut caller = self.caller(&context)?;
         let spec = self.specs().find(|spec| spec.name == request.name);
         let spec = spec.ok_or_else(|| unknown_tool(self.specs(), &request.name))?;
         let progress = ProgressReport::new(&context);
@@ -246,6 +269,10 @@ impl ServerHandler for McpServer {
                 .map_err(|error| rpc_error(&error))?,
             false => None,
         };
+        if can_ask {
+            // Its user is asked by the result of the call.
+            caller.client = None;
+        }
         let mut arguments = request.arguments.unwrap_or_default();
         if let Some(choice) = eliciting.as_ref().and_then(|call| call.choice.clone()) {
             arguments.insert("question".to_owned(), Value::String(choice));
@@ -263,7 +290,7 @@ impl ServerHandler for McpServer {
             biased;
             () = context.ct.cancelled() => None,
             () = gone.cancelled() => None,
-            reply = self.reply(caller, spec, arguments, conversation, &progress).instrument(span) => Some(reply),
+            reply = self.chosen_reply(caller, spec, arguments, conversation, &progress).instrument(span) => Some(reply),
             never = progress.tick() => match never {},
         };
         let Some(reply) = reply else { return Err(ErrorData::internal_error("the call was cancelled", None)) };

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use querent_agent::models::ChatRole;
 use querent_agent::models::scripted::{ScriptedModel, from_value};
+use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::ask::AskRenderer;
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent};
-use querent_catalog::{PageRequest, Principal, Role, RunStatus};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent, Protocol, RunRequest};
+use querent_catalog::{ConversationKey, PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
 use querent_tests::script::{run_sql, tool_call};
 use querent_tests::{wait_for, wait_until};
@@ -59,6 +59,28 @@ async fn thinking_is_shown_when_asked_for() {
     let silent = fixture.transcript("What is it?", false).await;
     assert!(!silent.text.contains("thinking_delta"), "{}", silent.text);
     assert_eq!(fixture.model.requests()[1].think, Some(false));
+}
+
+/// One that has read the conversation, and does not run in it yet, counts as its user.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_request_that_is_refused_leaves_its_conversation_to_the_next() {
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "42"}]))]}]})).await;
+    let (who, key) = (Principal::local_admin(), ConversationKey::shared("c"));
+    let asks = || RunRequest::new(Protocol::Ask, vec![ChatMessage::text(ChatRole::User, "What is it?")]);
+    let (mut first, mut second) = (asks(), asks());
+    fixture.agent.continue_conversation(&who, &mut first, key.clone()).await.unwrap();
+    fixture.agent.continue_conversation(&who, &mut second, key.clone()).await.unwrap();
+    fixture.agent.give_up(&who, &first).await;
+    let run = fixture.agent.start(&who, second).await.unwrap();
+    Transcript::of(&run.events.collect::<Vec<_>>().await);
+    let conversation = fixture.engine.catalog().conversations().get(&who, &key).await.unwrap();
+    assert_eq!(conversation.run_count, 1);
+
+    // Without another one it goes with its request.
+    let (mut alone, other) = (asks(), ConversationKey::shared("d"));
+    fixture.agent.continue_conversation(&who, &mut alone, other.clone()).await.unwrap();
+    fixture.agent.give_up(&who, &alone).await;
+    assert!(fixture.engine.catalog().conversations().get(&who, &other).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

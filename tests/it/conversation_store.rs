@@ -22,6 +22,9 @@ async fn a_conversation_is_its_owners() {
     assert_eq!(catalog.conversations().open(&ann(), &new).await.unwrap(), ConversationAccess::Created(new.clone()));
     let again = conversation("ann", "c", 5);
     assert_eq!(catalog.conversations().open(&ann(), &again).await.unwrap(), ConversationAccess::Existing(new.clone()));
+    // Whoever opens it after its first request is about to use it.
+    let used = ConversationRecord { updated_at: new.updated_at + Duration::microseconds(1), ..new.clone() };
+    assert!(!catalog.conversations().delete_unused(&ann(), &key("c")).await.unwrap(), "it was opened again");
     for other in [ben(), admin()] {
         assert_eq!(catalog.conversations().open(&other, &new).await.unwrap(), ConversationAccess::Foreign);
     }
@@ -29,7 +32,7 @@ async fn a_conversation_is_its_owners() {
     let of_ben = ConversationRecord::new(elsewhere, "ben", at_second(0));
     assert_eq!(catalog.conversations().open(&ben(), &of_ben).await.unwrap(), ConversationAccess::Created(of_ben));
 
-    assert_eq!(catalog.conversations().get(&admin(), &key("c")).await.unwrap(), new);
+    assert_eq!(catalog.conversations().get(&admin(), &key("c")).await.unwrap(), used);
     let unseen = catalog.conversations().get(&ben(), &key("c")).await.unwrap_err();
     assert_eq!((unseen.code(), unseen.to_string().as_str()), ("conversation_not_found", "unknown conversation `c`"));
     let change = ConversationChange { state_json: Some(r#"{"n":1}"#.into()), ..Default::default() };
@@ -37,7 +40,7 @@ async fn a_conversation_is_its_owners() {
     assert_eq!(refused.code(), "conversation_not_found");
     let changed = catalog.conversations().update(&ann(), &key("c"), &change).await.unwrap();
     assert_eq!((changed.title.as_str(), changed.state_json.as_str()), ("errors", r#"{"n":1}"#));
-    assert!(changed.updated_at > new.updated_at);
+    assert!(changed.updated_at > used.updated_at);
     assert!(!catalog.conversations().delete(&ben(), &key("c")).await.unwrap());
     assert!(!catalog.conversations().delete_unused(&ann(), &key("c")).await.unwrap(), "it was changed");
     assert!(catalog.conversations().delete(&ann(), &key("c")).await.unwrap());

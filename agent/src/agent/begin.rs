@@ -22,7 +22,7 @@ impl Agent {
     /// used it since.
     pub async fn give_up(&self, who: &Principal, request: &RunRequest) {
         if let Some(key) = request.created_conversation() {
-            self.leave_conversation(who, key).await;
+            delete_created(self.catalog(), who, key).await;
         }
     }
 
@@ -34,16 +34,9 @@ impl Agent {
         error: AgentError,
     ) -> AgentError {
         if let Some(key) = created {
-            self.leave_conversation(who, &key).await;
+            delete_created(self.catalog(), who, &key).await;
         }
         error
-    }
-
-    async fn leave_conversation(&self, who: &Principal, created: &ConversationKey) {
-        // Another run may begin in it now, and is not stored yet.
-        if self.run_in(created).is_none() {
-            delete_created(self.catalog(), who, created).await;
-        }
     }
 }
 

@@ -52,6 +52,17 @@ const MESSAGE: &[(&str, FieldValues)] = &[
     ("activityType", TEXT),
     ("metadata", FieldValues::Object),
 ];
+/// What is known of a part, of whichever kind, and of its source.
+const PART: &[(&str, FieldValues)] = &[
+    ("id", TEXT),
+    ("source", FieldValues::Object),
+    ("mimeType", TEXT),
+    ("data", TEXT),
+    ("url", TEXT),
+    ("filename", TEXT),
+];
+const SOURCE: &[(&str, FieldValues)] = &[("type", TEXT), ("value", TEXT), ("url", TEXT), ("mimeType", TEXT)];
+const PART_METADATA: &[(&str, FieldValues)] = &[("filename", TEXT)];
 const CALL: &[(&str, FieldValues)] = &[
     ("id", TEXT),
     ("type", FieldValues::OneOf(&["function"])),
@@ -228,6 +239,9 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
 /// Parses a text, or parts in this protocol's form.
 fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest> {
     let Value::Array(parts) = content else { return parse_content(content, at) };
+    for (index, part) in parts.iter().enumerate() {
+        check_part(part, &format!("{at}.content[{index}]"))?;
+    }
     let parts = parts.iter().map(|part| {
         let source = &part["source"];
         let value = source["value"].as_str().or(source["url"].as_str()).unwrap_or_default();
@@ -260,6 +274,19 @@ fn content_of(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest
         }
     });
     parse_content(&Value::Array(parts.collect::<Result<Vec<_>, _>>()?), at)
+}
+
+/// Refuses what is not as a part's kind has it, since another type or name would be guessed.
+fn check_part(part: &Value, at: &str) -> Result<(), BadRequest> {
+    let Value::Object(fields) = part else { return Ok(()) };
+    check_known_members(fields, at, PART)?;
+    if let Some(Value::Object(source)) = fields.get("source") {
+        check_known_members(source, &format!("{at}.source"), SOURCE)?;
+    }
+    if let Some(Value::Object(metadata)) = fields.get("metadata") {
+        check_known_members(metadata, &format!("{at}.metadata"), PART_METADATA)?;
+    }
+    Ok(())
 }
 
 /// Returns a file in the form that clients before 1.0 send, of every kind: `{mimeType, data | url | id, filename}`.

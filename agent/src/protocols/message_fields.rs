@@ -158,18 +158,31 @@ const WRITTEN_FOR_OPENAI: &[PartFields] = &[
     ("image_url", IMAGE),
     ("input_image", IMAGE),
     ("file", &[TYPE, ("file", FILE), CACHE_BREAKPOINT]),
+    ("input_file", INPUT_FILE),
+];
+const INPUT_FILE: &[MemberField] = &[
+    TYPE,
+    ("filename", FieldValues::Text),
+    ("file_data", FieldValues::Text),
+    ("file_id", FieldValues::Text),
+    ("file_url", FieldValues::Text),
+    DETAIL,
+    CACHE_BREAKPOINT,
+];
+/// The parts of a call's output. A list of others is JSON that the tool returned.
+const OUTPUT_PARTS: &[PartFields] = &[
     (
-        "input_file",
+        "input_text",
         &[
             TYPE,
-            ("filename", FieldValues::Text),
-            ("file_data", FieldValues::Text),
-            ("file_id", FieldValues::Text),
-            ("file_url", FieldValues::Text),
-            DETAIL,
+            ("text", FieldValues::Text),
+            ("annotations", FieldValues::Objects),
+            ("logprobs", FieldValues::Objects),
             CACHE_BREAKPOINT,
         ],
     ),
+    ("input_image", IMAGE),
+    ("input_file", INPUT_FILE),
 ];
 
 const SOURCE: (&str, FieldValues) = (
@@ -263,9 +276,13 @@ pub(crate) fn check_item(item: &Value, at: &str) -> Result<(), WrongField> {
     let Value::Object(given) = item else { return Ok(()) };
     let of_kind = |kinds: &'static [PartFields]| kinds.iter().find(|(kind, _)| item["type"] == *kind);
     match (of_kind(RESPONSES_ITEMS), of_kind(SERVERS_ITEMS)) {
-        (Some((_, members)), _) => check_members(given, at, members),
-        (None, Some((_, members))) => check_known_members(given, at, members),
-        (None, None) => Ok(()),
+        (Some((_, members)), _) => check_members(given, at, members)?,
+        (None, Some((_, members))) => check_known_members(given, at, members)?,
+        (None, None) => {}
+    }
+    match given.get("output").filter(|_| item["type"] == "function_call_output") {
+        Some(Value::Array(parts)) => check_parts(parts, &format!("{at}.output"), OUTPUT_PARTS),
+        _ => Ok(()),
     }
 }
 
@@ -335,6 +352,18 @@ mod tests {
         }
         let output = json!({ "type": "function_call_output", "call_id": "c", "output": "x" });
         assert_eq!(check_item(&output, "input[0]"), Ok(()));
+        let output_of =
+            |part: Value| json!({ "type": "function_call_output", "call_id": "c", "output": [{ "score": 1 }, part] });
+        for (part, at) in [
+            (json!({ "type": "input_text", "text": "x", "zzz": 1 }), "input[0].output[1].zzz"),
+            (json!({ "type": "input_text", "text": 7 }), "input[0].output[1].text"),
+            (json!({ "type": "input_image", "detail": "zzz" }), "input[0].output[1].detail"),
+        ] {
+            assert_eq!(check_item(&output_of(part), "input[0]").unwrap_err().at, at);
+        }
+        for part in [json!({ "type": "input_text", "text": "x", "zzz": null }), json!({ "type": "row", "zzz": 1 })] {
+            assert_eq!(check_item(&output_of(part), "input[0]"), Ok(()));
+        }
         let fault = check_item(&json!({ "type": "item_reference", "id": "x", "zzz": 1 }), "input[0]").unwrap_err();
         assert_eq!(fault.at, "input[0].zzz");
         assert_eq!(check_item(&json!({ "type": "reasoning", "zzz": 1 }), "input[0]"), Ok(()), "a server wrote it");

@@ -41,9 +41,23 @@ pub(super) fn open(
     let stored = find(connection, None, &new.key)?.ok_or_else(|| conversation_not_found(&new.key))?;
     Ok(match inserted {
         0 if stored.subject != who.subject() => ConversationAccess::Foreign,
-        0 => ConversationAccess::Existing(stored),
+        0 => {
+            mark_used(connection, &new.key)?;
+            ConversationAccess::Existing(stored)
+        }
         _ => ConversationAccess::Created(stored),
     })
+}
+
+/// Keeps a conversation that somebody else opens from being deleted as unused by whoever it was created for.
+fn mark_used(connection: &StoreConnection, key: &ConversationKey) -> Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE querent_conversation SET updated_at = updated_at + 1
+             WHERE space = ?1 AND id = ?2 AND updated_at = created_at",
+        )?
+        .execute(params![key.space, key.id])?;
+    Ok(())
 }
 
 pub(super) fn stored_bytes(connection: &StoreConnection, subject: &str) -> Result<u64> {
@@ -173,7 +187,7 @@ pub(super) fn delete_and_keep_runs(
     Ok(true)
 }
 
-/// Whoever runs something in a conversation, adds to it or changes it has it marked as used.
+/// Whoever runs something in a conversation, adds to it, changes it or opens it again has it marked as used.
 pub(super) fn delete_unused(connection: &StoreConnection, who: &Principal, key: &ConversationKey) -> Result<bool> {
     let deleted = connection
         .prepare_cached(

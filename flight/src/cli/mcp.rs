@@ -70,6 +70,7 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
         log_level: Some(SessionLogLevel::default()),
         // It is known of the connection.
         shows_apps: false,
+        client: None,
     };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {

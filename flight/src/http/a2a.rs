@@ -174,10 +174,17 @@ impl A2aCaller {
 
     async fn cancel(self, task: Uuid) -> Result<Response, A2aError> {
         let mut runs = self.runs_of(task).await?;
-        let Some(newest) = runs.pop().filter(|run| run.status == RunStatus::Running) else {
-            return Err(A2aError::Fault(TASK_NOT_CANCELABLE, format!("task {task} has ended, or waits for a reply")));
+        let mut renderer = A2aRenderer::new(self.version, Value::Null);
+        renderer.replay(&logs_of(&runs)?);
+        let Some(newest) = runs.pop() else { return Err(no_task(task)) };
+        let ApiCall { state, principal } = &self.api;
+        let cancelled = match newest.status {
+            RunStatus::Running => Some(state.agent.cancel_run(principal, newest.run_id).await?),
+            _ if renderer.waits_for_input() => state.agent.give_up_question(principal, newest.run_id).await?,
+            _ => None,
         };
-        runs.push(self.api.state.agent.cancel_run(&self.api.principal, newest.run_id).await?);
+        let ended = || A2aError::Fault(TASK_NOT_CANCELABLE, format!("task {task} has ended"));
+        runs.push(cancelled.ok_or_else(ended)?);
         self.task_response(&runs)
     }
 

@@ -1,12 +1,13 @@
 //! `POST /mcp` and `DELETE /mcp`: the Model Context Protocol over streamable HTTP.
 //!
 //! Each request is served on its own, as its caller, and ends when its client goes away. A session is only a name under
-//! which a client of an older revision can cancel its requests; newer revisions have no sessions, and requests may come
-//! without one. The server never sends unasked, so there is no `GET`.
+//! which a client of an older revision can cancel its requests and answers those of the server; newer revisions have no sessions,
+//! and requests may come without one. The server asks only within a call, and never sends unasked, so there is no `GET`.
 
 mod batch;
 mod sessions;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -14,7 +15,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use futures::StreamExt;
+use futures::stream::{self, Stream, StreamExt};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
@@ -23,13 +24,14 @@ use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::arriving::read_body;
 use super::request::header_text;
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::guard::check_origin;
-use crate::mcp::{McpCaller, McpServer, RpcMessage, refusal};
+use crate::mcp::{ClientChannel, McpCaller, McpServer, RpcMessage, refusal};
 use crate::state::AppState;
 use sessions::McpSessions;
 
@@ -151,11 +153,14 @@ impl McpPost {
         let gone = CancellationToken::new();
         let log_level = session.and_then(|session| surface.sessions.log_level(session, subject));
         let shows_apps = session.is_some_and(|session| surface.sessions.shows_apps(session, subject));
+        let (events, asked) = unbounded_channel();
+        let open = session.and_then(|session| surface.sessions.open_requests(session, subject));
+        let client = open.map(|open| ClientChannel { open, events });
         let (database, called_off) = (self.database.clone(), gone.clone());
         let mut parts = self.parts.clone();
-        parts.extensions.insert(McpCaller { principal, database, gone: called_off, log_level, shows_apps });
+        parts.extensions.insert(McpCaller { principal, database, gone: called_off, log_level, shows_apps, client });
         let request = Request::from_parts(parts, Body::from(body));
-        let answered = answer(surface, subject, session, message, request, gone).await;
+        let answered = answer(surface, subject, session, message, request, gone, asked).await;
         answered.unwrap_or_else(|error| {
             let mut response = error.into_response();
             response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
@@ -165,7 +170,7 @@ impl McpPost {
 }
 
 /// Serves a message. `gone` is cancelled when nobody waits any more: the body has ended or was dropped, or this future
-/// was.
+/// was. `asked` are events with what the server asks the client.
 async fn answer(
     surface: &McpSurface,
     subject: &str,
@@ -173,6 +178,7 @@ async fn answer(
     message: RpcMessage,
     request: Request,
     gone: CancellationToken,
+    asked: UnboundedReceiver<Bytes>,
 ) -> Result<Response, ApiError> {
     let waits = gone.clone().drop_guard();
     message.check_cursor()?;
@@ -180,6 +186,11 @@ async fn answer(
         surface.sessions.touch(session, subject)?;
         if let Some(cancelled) = &message.cancels {
             surface.sessions.cancel(session, cancelled);
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+        if let Some((asked_id, said)) = &message.answers
+            && surface.sessions.answer(session, asked_id, said)
+        {
             return Ok(StatusCode::ACCEPTED.into_response());
         }
     }
@@ -193,7 +204,7 @@ async fn answer(
     };
     let mut response = readable(response.map(Body::new)).await?;
     if message.is_initialize && session.is_none() && response.status().is_success() {
-        let opened = surface.sessions.open(subject, message.shows_apps)?;
+        let opened = surface.sessions.open(subject, message.client)?;
         let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
         response.headers_mut().insert(SESSION_ID, value);
     }
@@ -202,8 +213,18 @@ async fn answer(
             let _ = (&call, &waits);
             frame
         });
-        Body::from_stream(frames)
+        Body::from_stream(with_requests(frames, asked))
     }))
+}
+
+/// Returns the frames of an answer with those of the server's requests between them, to the end of the answer.
+fn with_requests(
+    frames: impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
+    mut asked: UnboundedReceiver<Bytes>,
+) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static {
+    let frames = frames.map(Some).chain(stream::once(ready(None)));
+    let asked = stream::poll_fn(move |context| asked.poll_recv(context)).map(|event| Some(Ok(event)));
+    stream::select(frames, asked).take_while(|frame| ready(frame.is_some())).filter_map(ready)
 }
 
 /// Turns the plain-text refusals of the protocol library into errors of ours.

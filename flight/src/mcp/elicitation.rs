@@ -1,6 +1,6 @@
 //! Asking back: where an answer of `ask` asks which of several readings is meant, a client that can ask its user gets that
-//! question as an elicitation, and calls again with the choice. The revision 2026-07-28 does so without a session; what
-//! belongs together is a conversation, whose name is the request's state.
+//! question as an elicitation. The revision 2026-07-28 does so without a session: the client calls again with the choice, and what
+//! belongs together is a conversation, whose name is the request's state. Those before it ask within the call.
 
 use querent_agent::ASSESSMENT;
 use querent_agent::toolbox::ToolReply;
@@ -14,12 +14,15 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::client_requests::ClientChannel;
 use crate::error::{ApiError, ErrorCode};
 
 /// The name of the one input that is asked for, and of its field.
 const READING: &str = "reading";
 /// What the names of these conversations begin with.
 const PREFIX: &str = "mcp_";
+/// The request to a session's client.
+const ELICIT: &str = "elicitation/create";
 
 /// Whether the client of a request says that it can ask its user.
 pub(super) fn is_possible(context: &RequestContext<RoleServer>) -> bool {
@@ -48,8 +51,7 @@ impl ElicitingCall {
         let choice = match said.map(|said| (said["action"].as_str(), said["content"][READING].as_str())) {
             Some((Some("accept"), Some(choice))) => choice.to_owned(),
             None | Some((Some("accept"), None)) => {
-                let conversation = format!("{PREFIX}{}", Uuid::now_v7().simple());
-                return Ok(Some(Self { conversation, choice: None }));
+                return Ok(Some(Self { conversation: new_conversation(), choice: None }));
             }
             Some((Some("decline" | "cancel"), _)) => return Ok(None),
             Some(_) => {
@@ -71,25 +73,45 @@ impl ElicitingCall {
 
     /// Returns the question which reading is meant, if the reply asks it.
     pub(super) fn question(&self, reply: &ToolReply) -> Option<InputRequiredResult> {
-        let assessment = &reply.json[ASSESSMENT];
-        if assessment["asks_back"] != true {
-            return None;
-        }
-        let count = assessment["readings"].as_array().map_or(0, Vec::len);
-        let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
-        let schema = json!({
-            "type": "object",
-            "properties": { READING: { "type": "string", "title": "Which one?", "enum": numbers } },
-            "required": [READING],
-        });
+        let (message, schema) = form_of(reply)?;
         let requested_schema = ElicitationSchema::from_json_schema(schema.as_object().cloned()?).ok()?;
-        let message = match &reply.json["answer"] {
-            Value::String(text) => text.clone(),
-            _ => reply.text.clone(),
-        };
         let asked = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
         let requests =
             InputRequests::from([(READING.to_owned(), InputRequest::Elicitation(ElicitRequest::new(asked)))]);
         Some(InputRequiredResult::new(Some(requests), Some(self.conversation.clone())))
     }
+}
+
+/// Returns the name of the conversation of a question and a choice.
+pub(super) fn new_conversation() -> String {
+    format!("{PREFIX}{}", Uuid::now_v7().simple())
+}
+
+/// Has the client of a session ask its user which reading is meant, if the reply asks it. Returns the choice; `None` where
+/// nobody chooses.
+pub(super) async fn choice_of(client: &ClientChannel, reply: &ToolReply) -> Option<String> {
+    let (message, schema) = form_of(reply)?;
+    let answer = client.ask(ELICIT, json!({ "message": message, "requestedSchema": schema })).await?;
+    let result = &answer["result"];
+    result["content"][READING].as_str().filter(|_| result["action"] == "accept").map(str::to_owned)
+}
+
+/// Returns the question which reading is meant and the schema of what answers it, if the reply asks it.
+fn form_of(reply: &ToolReply) -> Option<(String, Value)> {
+    let assessment = &reply.json[ASSESSMENT];
+    if assessment["asks_back"] != true {
+        return None;
+    }
+    let count = assessment["readings"].as_array().map_or(0, Vec::len);
+    let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": { READING: { "type": "string", "title": "Which one?", "enum": numbers } },
+        "required": [READING],
+    });
+    let message = match &reply.json["answer"] {
+        Value::String(text) => text.clone(),
+        _ => reply.text.clone(),
+    };
+    Some((message, schema))
 }

@@ -12,6 +12,15 @@ const INVALID_REQUEST: i64 = -32_600;
 const INVALID_PARAMS: i64 = -32_602;
 const SERVER_ERROR: i64 = -32_000;
 
+/// What the client of a session can do, as it says when the session begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClientAbilities {
+    /// It shows apps.
+    pub(crate) shows_apps: bool,
+    /// It asks its user what the server wants to know.
+    pub(crate) asks_user: bool,
+}
+
 /// What must be known about a message before it is served.
 pub(crate) struct RpcMessage {
     /// Of a request; a notification has none.
@@ -20,8 +29,10 @@ pub(crate) struct RpcMessage {
     pub(crate) is_initialize: bool,
     /// The id of the request that this notification cancels.
     pub(crate) cancels: Option<Value>,
-    /// Whether this `initialize` says that its client shows apps.
-    pub(crate) shows_apps: bool,
+    /// The id of the server's request that this answers, and the whole message.
+    pub(crate) answers: Option<(String, Value)>,
+    /// What this `initialize` says of its client.
+    pub(crate) client: ClientAbilities,
     /// Whether this asks for a page of a list by what is no cursor.
     has_wrong_cursor: bool,
 }
@@ -51,10 +62,16 @@ impl RpcMessage {
             && params["capabilities"].is_object()
             && ["name", "version"].iter().all(|name| params["clientInfo"][*name].is_string());
         let is_initialize = method == Some("initialize") && has_params;
-        let shows_apps = is_initialize && is_announced_by(params);
+        let client = match is_initialize {
+            true => ClientAbilities { shows_apps: is_announced_by(params), asks_user: asks_user(params) },
+            false => ClientAbilities::default(),
+        };
+        let is_answer = method.is_none() && (message.get("result").is_some() || message.get("error").is_some());
+        let answers = message["id"].as_str().filter(|_| is_answer).map(|id| (id.to_owned(), message.clone()));
         let is_list = method.is_some_and(|method| method.ends_with("/list"));
         let has_wrong_cursor = is_list && !(params["cursor"].is_null() || params["cursor"].is_string());
-        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize, cancels, shows_apps, has_wrong_cursor })
+        let id = id.filter(|_| method.is_some());
+        Ok(Self { id, is_initialize, cancels, answers, client, has_wrong_cursor })
     }
 
     /// Refuses what is no cursor: the protocol library would take it for none, and the client would read the first page for
@@ -66,6 +83,12 @@ impl RpcMessage {
         }
         Ok(())
     }
+}
+
+/// Whether the params of an `initialize` say that the client asks its user by forms, which is meant where no mode is named.
+fn asks_user(initialize: &Value) -> bool {
+    let elicitation = &initialize["capabilities"]["elicitation"];
+    elicitation.is_object() && (elicitation["form"].is_object() || elicitation["url"].is_null())
 }
 
 /// Returns the error that answers a message; `id` is null where no request is known.

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use querent_tests::script::run_sql;
-use querent_tests::{Python, TestServer, TestSettings, querent_binary, run_client};
+use querent_tests::{Python, TestServer, TestSettings, querent_binary, read_until, run_client};
 use serde_json::{Value, json};
 
-use super::{called, send};
+use super::{called, post, send};
 use crate::openai::agents::two_singers;
 
 async fn serve() -> TestServer {
@@ -384,6 +384,50 @@ async fn a_choice_comes_with_the_state_of_its_question() {
     assert_eq!(again["result"]["resultType"], "input_required", "what it asked for did not come: {again}");
     let done = ask(answered(chosen, state)).await;
     assert!(done["result"]["structuredContent"]["sql"].as_str().unwrap().contains("opera"), "{done}");
+}
+
+/// The revisions before 2026-07-28 ask within the call, and what is answered is a message of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_of_a_session_is_asked_within_its_call() {
+    let server = two_singers().await;
+    let begin = async |capabilities: Value| -> String {
+        let client = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
+        let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+        send(&server, &body.to_string(), &[]).await.header("mcp-session-id").to_owned()
+    };
+    let params = json!({ "name": "ask", "arguments": { "question": "How many singers are there?" } });
+    let ask = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    for (said, table) in [
+        (json!({ "result": { "action": "accept", "content": { "reading": "2" } } }), "opera.singer"),
+        (json!({ "result": { "action": "decline" } }), "concerts.singer"),
+        (json!({ "error": { "code": -32_601, "message": "there are no forms" } }), "concerts.singer"),
+    ] {
+        let session = begin(json!({ "elicitation": { "form": {} } })).await;
+        let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
+        let mut call = post(&server.http, &server, &ask, &headers).send().await.unwrap();
+        let read = read_until(&mut call, "elicitation/create").await;
+        let asked =
+            read.lines().find(|line| line.contains("elicitation/create")).and_then(|line| line.strip_prefix("data: "));
+        let asked: Value = serde_json::from_str(asked.unwrap()).unwrap();
+        assert!(asked["params"]["message"].as_str().unwrap().contains("Which one?"), "{asked}");
+        assert_eq!(asked["params"]["requestedSchema"]["properties"]["reading"]["enum"], json!(["1", "2"]), "{asked}");
+
+        let mut answer = said;
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = asked["id"].clone();
+        assert_eq!(send(&server, &answer.to_string(), &headers).await.status, 202);
+        let rest = call.text().await.unwrap();
+        let answered = rest.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+        let answered: Value = serde_json::from_str(answered).unwrap();
+        let sql = answered["result"]["structuredContent"]["sql"].as_str().unwrap_or_else(|| panic!("{answered}"));
+        assert!(sql.contains(table), "{sql}");
+    }
+    for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
+        let session = begin(capabilities).await;
+        let told = send(&server, &ask, &[("mcp-session-id", &session)]).await;
+        assert!(told.text.contains("Which one?") && !told.text.contains("elicitation/create"), "{}", told.text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

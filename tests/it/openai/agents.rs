@@ -160,6 +160,21 @@ async fn requests_of_ag_ui_are_refused_by_their_fields() {
         (with("messages", part(json!({ "type": "binary", "mimeType": "text/csv" }))), "messages[0].content"),
         (with("messages", part(json!({ "type": "image", "source": { "type": "data" } }))), "messages[0].content"),
         (with("messages", part(json!({ "type": "document", "source": { "type": "url" } }))), "messages[0].content"),
+        (
+            with(
+                "messages",
+                part(json!({ "type": "image", "source": { "type": "data", "value": "aGk=", "mimeType": 7 } })),
+            ),
+            "messages[0].content[0].source.mimeType",
+        ),
+        (
+            with("messages", part(json!({ "type": "binary", "mimeType": 7, "data": "aGk=" }))),
+            "messages[0].content[0].mimeType",
+        ),
+        (
+            with("messages", part(json!({ "type": "text", "text": "x", "metadata": { "filename": 7 } }))),
+            "messages[0].content[0].metadata.filename",
+        ),
         (with("messages", json!([{ "id": "m", "role": "tool", "content": "x" }])), "messages[0].toolCallId"),
         (with("tools", json!([{ "name": "f", "zzz": 1 }])), "tools[0].zzz"),
         (with("tools", json!([{ "name": "a b" }])), "tools[0].name"),
@@ -320,6 +335,31 @@ async fn a_task_that_asks_back_is_answered() {
         (json!(1), &task["id"]),
         "{done:#}"
     );
+}
+
+/// It has not ended: "a task already in a terminal state" is what cannot be cancelled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_asks_back_is_cancelled() {
+    let server = two_singers().await;
+    let asked = server.post(A2A, &sent("SendMessage", "How many singers are there?"), None).await.json();
+    let task = &asked["result"]["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
+    let named = |method: &str| json!({ "jsonrpc": "2.0", "id": 3, "method": method, "params": { "id": task["id"] } });
+    let cancelled = server.post(A2A, &named("CancelTask"), None).await.json();
+    assert_eq!(cancelled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{cancelled:#}");
+    let got = server.post(A2A, &named("GetTask"), None).await.json();
+    assert_eq!(got["result"], cancelled["result"]);
+    let list =
+        json!({ "jsonrpc": "2.0", "id": 4, "method": "ListTasks", "params": { "status": "TASK_STATE_CANCELED" } });
+    let listed = server.post(A2A, &list, None).await.json();
+    assert_eq!(listed["result"]["tasks"][0]["id"], task["id"], "{listed:#}");
+
+    let again = server.post(A2A, &named("CancelTask"), None).await.json();
+    assert_eq!(again["error"]["code"], -32_002, "{again}");
+    let mut reply = sent("SendMessage", "the second one");
+    reply["params"]["message"]["taskId"] = task["id"].clone();
+    let late = server.post(A2A, &reply, None).await.json();
+    assert_eq!(late["error"]["code"], -32_004, "{late}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

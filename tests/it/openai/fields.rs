@@ -78,6 +78,7 @@ async fn what_a_message_does_not_have_is_refused_by_its_name() {
         ("/v1/conversations", "items", json!([{ "role": "user", "content": "x", "zzz": 1 }]), "items[0].zzz"),
         ("/v1/conversations", "items", json!([{ "role": "user", "content": "x" }, { "type": "zzz" }]), "items[1].type"),
         (CHAT, "stream_options", json!({ "include_usage": true }), "stream_options"),
+        (RESPONSES, "stream_options", json!({ "include_obfuscation": false }), "stream_options"),
         (
             CHAT,
             "messages",

@@ -90,7 +90,12 @@ pub(crate) async fn join_conversation(
     request: &mut RunRequest,
     key: ConversationKey,
 ) -> Result<()> {
-    Continuation { catalog, who }.ask_in(request, key).await.map_err(|error| match error {
+    let joined = Continuation { catalog, who }.ask_in(request, key.clone()).await;
+    let Err(error) = joined else { return Ok(()) };
+    if request.creates_conversation {
+        delete_created(catalog, who, &key).await;
+    }
+    Err(match error {
         ContinueError::Agent(error) => error,
         ContinueError::Request(error) => AgentError::InvalidRequest { message: error.message },
     })

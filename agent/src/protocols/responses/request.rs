@@ -99,7 +99,12 @@ pub struct ResponsesRequest {
 
 /// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
-    checked_request(&json_of(body)?)
+    let body = json_of(body)?;
+    let request = checked_request(&body)?;
+    if !request.stream && body.get("stream_options").is_some_and(|options| !options.is_null()) {
+        return Err(BadRequest::invalid("stream_options", "`stream_options` goes with `stream`; leave it out"));
+    }
+    Ok(request)
 }
 
 /// Parses the fields of a request that came as an event. Errors: as [`parse_request`].

@@ -41,6 +41,13 @@ const CHOICE: &[(&str, FieldValues)] = &[
     ("function", FieldValues::Members(&[("name", FieldValues::Text)])),
     (ALLOWED_TOOLS, FieldValues::Members(&[("mode", FieldValues::Text), ("tools", FieldValues::List)])),
 ];
+/// The fields of an entry of a choice's list of tools, in both forms.
+const CHOICE_ENTRY: &[(&str, FieldValues)] = &[
+    ("type", FieldValues::OneOf(&["function", "mcp"])),
+    ("name", FieldValues::Text),
+    ("server_label", FieldValues::Text),
+    ("function", FieldValues::Members(&[("name", FieldValues::Text)])),
+];
 /// The fields of an entry that names this server. Tools that write wait for a person and others do not, whatever
 /// `require_approval` says; who asks is the request's owner, so that `headers` and `authorization` have no effect.
 const MCP_TOOL: &[(&str, FieldValues)] = &[
@@ -282,6 +289,12 @@ pub(crate) fn tool_choice(choice: Option<&Value>, tools: &[ToolSpec]) -> Result<
             if let Some(entry) = entries.iter().find(|entry| name_of(entry).is_none() && entry["type"] != "mcp") {
                 let message = format!("`tool_choice` allows {entry}, which names no tool");
                 return Err(BadRequest::invalid("tool_choice", message));
+            }
+            let inner = if choice[ALLOWED_TOOLS].is_object() { ".allowed_tools" } else { "" };
+            for (index, entry) in entries.iter().enumerate() {
+                if let Value::Object(fields) = entry {
+                    check_members(fields, &format!("tool_choice{inner}.tools[{index}]"), CHOICE_ENTRY)?;
+                }
             }
             let names = allowed_names(choice);
             match names.iter().find(|name| !is_known(name)) {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::mcp::SessionLogLevel;
+use crate::mcp::{ClientAbilities, OpenRequests, SessionLogLevel};
 use crate::metrics;
 
 /// The most requests of one session at once.
@@ -29,8 +29,8 @@ struct McpSession {
     used: Instant,
     calls: HashMap<String, CancellationToken>,
     log_level: SessionLogLevel,
-    /// Whether its client said that it shows apps.
-    shows_apps: bool,
+    client: ClientAbilities,
+    open_requests: OpenRequests,
 }
 
 impl McpSession {
@@ -46,14 +46,15 @@ impl McpSessions {
 
     /// Opens a session. If there are too many, the one that the same owner used longest ago is forgotten, or somebody else's
     /// if the owner has none. Errors: `too_many_requests` if all are busy.
-    pub(super) fn open(&self, subject: &str, shows_apps: bool) -> Result<String, ApiError> {
+    pub(super) fn open(&self, subject: &str, client: ClientAbilities) -> Result<String, ApiError> {
         let id = Uuid::new_v4().to_string();
         let session = McpSession {
             subject: subject.to_owned(),
             used: Instant::now(),
             calls: HashMap::new(),
             log_level: SessionLogLevel::default(),
-            shows_apps,
+            client,
+            open_requests: OpenRequests::default(),
         };
         let mut open = self.open.lock();
         if open.len() >= self.max {
@@ -84,7 +85,21 @@ impl McpSessions {
     /// Whether the client of the session shows apps, if it is the subject's.
     pub(super) fn shows_apps(&self, id: &str, subject: &str) -> bool {
         let open = self.open.lock();
-        open.get(id).is_some_and(|session| session.subject == subject && session.shows_apps)
+        open.get(id).is_some_and(|session| session.subject == subject && session.client.shows_apps)
+    }
+
+    /// Returns where requests to the client of the session wait for their answers, if it is the subject's and its client asks its
+    /// user.
+    pub(super) fn open_requests(&self, id: &str, subject: &str) -> Option<OpenRequests> {
+        let open = self.open.lock();
+        let session = open.get(id).filter(|session| session.subject == subject && session.client.asks_user);
+        session.map(|session| session.open_requests.clone())
+    }
+
+    /// Takes in what the client of the session answers to a request of the server. Returns whether somebody waits for it.
+    pub(super) fn answer(&self, id: &str, request: &str, answer: &Value) -> bool {
+        let open_requests = self.open.lock().get(id).map(|session| session.open_requests.clone());
+        open_requests.is_some_and(|open| open.answer(request, answer.clone()))
     }
 
     /// Marks the session as used now. Errors: `session_not_found`, also if it is somebody else's.
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn a_session_is_its_owners() {
         let sessions = McpSessions::new(8, HOUR);
-        let id = sessions.open("ann", false).unwrap();
+        let id = sessions.open("ann", ClientAbilities::default()).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
         assert_eq!(sessions.touch(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
         assert_eq!(sessions.close(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
@@ -189,10 +204,13 @@ mod tests {
     #[test]
     fn the_oldest_of_the_same_owner_makes_room() {
         let sessions = McpSessions::new(3, HOUR);
-        let others = sessions.open("bob", false).unwrap();
-        let (first, second) = (sessions.open("ann", false).unwrap(), sessions.open("ann", false).unwrap());
+        let others = sessions.open("bob", ClientAbilities::default()).unwrap();
+        let (first, second) = (
+            sessions.open("ann", ClientAbilities::default()).unwrap(),
+            sessions.open("ann", ClientAbilities::default()).unwrap(),
+        );
         sessions.touch(&first, "ann").unwrap();
-        sessions.open("ann", false).unwrap();
+        sessions.open("ann", ClientAbilities::default()).unwrap();
         assert!(sessions.touch(&others, "bob").is_ok() && sessions.touch(&first, "ann").is_ok());
         assert!(sessions.touch(&second, "ann").is_err());
     }
@@ -200,10 +218,10 @@ mod tests {
     #[test]
     fn an_idle_session_is_forgotten_and_one_at_work_is_not() {
         let sessions = Arc::new(McpSessions::new(1, Duration::ZERO));
-        let id = sessions.open("ann", false).unwrap();
+        let id = sessions.open("ann", ClientAbilities::default()).unwrap();
         let call = sessions.begin(&id, &json!(1), CancellationToken::new()).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
-        assert_eq!(sessions.open("ann", false).unwrap_err().code(), ErrorCode::TooManyRequests);
+        assert_eq!(sessions.open("ann", ClientAbilities::default()).unwrap_err().code(), ErrorCode::TooManyRequests);
         drop(call);
         assert!(sessions.touch(&id, "ann").is_err());
     }
@@ -211,7 +229,7 @@ mod tests {
     #[test]
     fn a_request_is_cancelled_by_its_id_and_type() {
         let sessions = Arc::new(McpSessions::new(1, HOUR));
-        let id = sessions.open("ann", false).unwrap();
+        let id = sessions.open("ann", ClientAbilities::default()).unwrap();
         let token = CancellationToken::new();
         let _call = sessions.begin(&id, &json!(1), token.clone()).unwrap();
         assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), ErrorCode::InvalidRequest);
