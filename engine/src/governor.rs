@@ -7,6 +7,7 @@
 
 mod compiled_patterns;
 mod concat;
+mod expression_steps;
 mod folding;
 mod function;
 mod guarded_domains;
