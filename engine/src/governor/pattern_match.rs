@@ -1,6 +1,6 @@
-//! LIKE with a pattern that is no short constant, and `~` with a regular expression of many states, as calls of functions, so that
-//! they have the bounds of calls. A matcher may take each byte of a text for each character of its pattern, which for long ones of
-//! both is minutes in which nobody looks whether the query has been ended.
+//! LIKE with a pattern that is no short constant, and `~` with a regular expression of many states or of each row, as calls of
+//! functions, so that they have the bounds of calls. A matcher may take each byte of a text for each character of its pattern, which
+//! for long ones of both is minutes in which nobody looks whether the query has been ended.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ use datafusion::physical_expr::expressions::{self, Column, LikeExpr, Literal};
 
 use super::expression_steps::has_many_states;
 use super::function::CallBounds;
-use super::text::MAX_PATTERN_BYTES;
+use super::text::{BoundedText, MAX_PATTERN_BYTES};
 use crate::limits::argument_bytes;
 
 /// The longest constant pattern that stays an operator, by which files may be left out.
@@ -85,7 +85,13 @@ impl PatternMatch {
             return None;
         }
         let (_, function) = MATCHES.iter().find(|(known, _)| *known == kind)?;
-        Some(function.call(vec![text.as_ref().clone(), pattern.as_ref().clone()]))
+        let pattern = pattern.as_ref().clone();
+        // Those of a batch are kept together.
+        let pattern = match kind.is_expression && !matches!(pattern, Expr::Literal(_, _)) {
+            true => BoundedText::regular_expression().call(vec![pattern]),
+            false => pattern,
+        };
+        Some(function.call(vec![text.as_ref().clone(), pattern]))
     }
 }
 
@@ -126,8 +132,7 @@ impl MatchKind {
     }
 }
 
-/// Whether a regular expression is a constant of many states. Those of columns, and those that are too long, are looked at where
-/// they are parsed.
+/// Whether a regular expression is no constant, or one of many states. Those that are too long are looked at where they are parsed.
 fn is_long_search(pattern: &Expr) -> bool {
     match pattern {
         Expr::Cast(Cast { expr, .. }) => is_long_search(expr),
@@ -135,7 +140,7 @@ fn is_long_search(pattern: &Expr) -> bool {
             .try_as_str()
             .flatten()
             .is_some_and(|pattern| pattern.len() <= MAX_PATTERN_BYTES && has_many_states(pattern)),
-        _ => false,
+        _ => true,
     }
 }
 
@@ -280,7 +285,7 @@ mod tests {
         assert_eq!(searched(Operator::RegexMatch, lit("^a.{20}b")), None);
         assert_eq!(searched(Operator::RegexMatch, lit(".{500}x")).as_deref(), Some("regexp_pattern"));
         assert_eq!(searched(Operator::RegexNotIMatch, lit(".{500}x")).as_deref(), Some("not_iregexp_pattern"));
-        assert_eq!(searched(Operator::RegexMatch, col("p")), None);
+        assert_eq!(searched(Operator::RegexMatch, col("p")).as_deref(), Some("regexp_pattern"));
         assert_eq!(searched(Operator::Eq, lit(".{500}x")), None);
         let named = col("t").like(col("p"));
         let of_call = PatternMatch::of_operator(&named).unwrap();
