@@ -38,6 +38,10 @@ pub struct AgentConfig {
     pub max_queued_runs: usize,
     /// How long one waits.
     pub run_queue_timeout: Duration,
+    /// How long the counter-checks of a query may take.
+    pub check_times: CheckTimes,
+    /// How long a run waits for values of the tables that its prompt shows.
+    pub examples_timeout: Duration,
     /// Bytes of the rows of queries that are kept for their callers to fetch by ticket; 0 keeps none.
     pub result_bytes: usize,
     /// How long rows are kept.
@@ -58,6 +62,20 @@ pub struct AgentConfig {
     pub confidence: Option<ConfidenceFit>,
     /// The parts of the first prompt; for evaluations.
     pub prompt_form: PromptForm,
+}
+
+/// How long the counter-checks of a query may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckTimes {
+    /// The query of one of them.
+    pub one: Duration,
+    /// All of them.
+    pub all: Duration,
+}
+
+impl CheckTimes {
+    /// What they may take where nothing else is said.
+    pub const DEFAULT: Self = Self { one: Duration::from_secs(1), all: Duration::from_secs(3) };
 }
 
 /// Whether the queries of a run are compared with others that the model writes.
@@ -157,6 +175,8 @@ impl AgentConfig {
         max_concurrent_runs_per_caller: None,
         max_queued_runs: 16,
         run_queue_timeout: Duration::from_secs(1),
+        check_times: CheckTimes::DEFAULT,
+        examples_timeout: Duration::from_millis(250),
         result_bytes: 256 << 20,
         result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,

@@ -18,18 +18,15 @@ mod texts;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::StreamExt;
 use querent_engine::Session;
 use serde::Serialize;
 use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit, Visitor};
 
+use crate::config::CheckTimes;
 use crate::repair::{ComparedTexts, KnownTables, Scope, Scopes, TablesAtHand, known_tables, parse_query};
 
-/// How long all checks of one query may take, and one of them.
-const ALL_TIMEOUT: Duration = Duration::from_secs(3);
-const ONE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most that is said of one query.
 const MAX_FINDINGS: usize = 4;
 /// Relationships of the tables of one query.
@@ -82,6 +79,7 @@ struct Checked<'a> {
     query: &'a Query,
     known: &'a KnownTables,
     at_hand: &'a TablesAtHand,
+    times: CheckTimes,
     /// Whether a query of a check took too long.
     is_cut: &'a AtomicBool,
 }
@@ -132,7 +130,7 @@ impl Checked<'_> {
             }
             Some(rows)
         };
-        let read = tokio::time::timeout(ONE_TIMEOUT, read).await;
+        let read = tokio::time::timeout(self.times.one, read).await;
         self.is_cut.fetch_or(read.is_err(), Ordering::Relaxed);
         read.ok().flatten()
     }
@@ -156,8 +154,14 @@ impl Checked<'_> {
     }
 }
 
-/// Checks a query that has returned `rows` rows.
-pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, rows: usize) -> CheckedQuery {
+/// Checks a query that has returned `rows` rows, within some times.
+pub(crate) async fn check(
+    session: &Session,
+    at_hand: &TablesAtHand,
+    times: CheckTimes,
+    sql: &str,
+    rows: usize,
+) -> CheckedQuery {
     let Some(parsed) = parse_query(sql) else { return CheckedQuery::default() };
     let Statement::Query(query) = &parsed.statement else { return CheckedQuery::default() };
     let known = known_tables(session, at_hand, &parsed.statement).await;
@@ -170,7 +174,7 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
     let checks = async {
         for (index, query) in queries_within(query).iter().enumerate() {
             let SetExpr::Select(select) = query.body.as_ref() else { continue };
-            let checked = Checked { session, query, known: &known, at_hand, is_cut: &is_cut };
+            let checked = Checked { session, query, known: &known, at_hand, times, is_cut: &is_cut };
             findings.extend(joins::check(&checked, select).await);
             findings.extend(fan_out::check(&checked, select).await);
             findings.extend(repeats::check(&checked, select, index == 0 && rows > 1).await);
@@ -196,7 +200,7 @@ pub(crate) async fn check(session: &Session, at_hand: &TablesAtHand, sql: &str, 
             findings.push(Finding::new(CheckKind::Literal, message));
         }
     };
-    let are_late = tokio::time::timeout(ALL_TIMEOUT, checks).await.is_err();
+    let are_late = tokio::time::timeout(times.all, checks).await.is_err();
     let mut said: Vec<Finding> = Vec::new();
     for finding in findings {
         if !said.contains(&finding) {

@@ -79,7 +79,7 @@ mod tools;
 pub use agent::{Agent, AgentRun};
 pub use assessment::{ASSESSMENT, AnswerAssessment, AnswerReading, VerifiedBasis};
 pub use confidence::{AnswerThreshold, Confidence, ConfidenceFit, ConfidenceLevel};
-pub use config::{AgentConfig, MAX_TOOL_ROWS, Voting};
+pub use config::{AgentConfig, CheckTimes, MAX_TOOL_ROWS, Voting};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};
 pub use event::{

@@ -9,7 +9,7 @@ use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value};
 use tracing::Instrument;
 
-use crate::config::AgentConfig;
+use crate::config::{AgentConfig, CheckTimes};
 use crate::models::ToolSpec;
 use crate::protocols::{VEGA_SPEC, add_ticket};
 use crate::repair::TablesAtHand;
@@ -22,13 +22,15 @@ static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::strict_specs(Age
 /// What stands for the argument with a query, whatever its language.
 const QUERY: &str = "query";
 
-/// How long a reply may be. The tools' descriptions name the default rows of [`AgentConfig`].
+/// How long a reply may be, and what is checked of it. The tools' descriptions name the default rows of [`AgentConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBounds {
     /// Rows of a result when the caller does not say.
     pub default_rows: usize,
     /// Tokens of the text.
     pub text_tokens: usize,
+    /// How long the counter-checks of a query may take.
+    pub check_times: CheckTimes,
 }
 
 /// The result of a tool in its two views.
@@ -75,6 +77,7 @@ pub async fn call(
         results,
         at_hand: TablesAtHand::default(),
         open_question: None,
+        check_times: bounds.check_times,
         failed_queries: FailedQueries::default(),
     };
     let arguments = Value::Object(arguments);

@@ -28,7 +28,7 @@ use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value, json};
 
-use crate::config::MAX_TOOL_ROWS;
+use crate::config::{CheckTimes, MAX_TOOL_ROWS};
 use crate::event::{ResultTicket, Truncation};
 use crate::models::ToolSpec;
 use crate::repair::TablesAtHand;
@@ -88,6 +88,8 @@ pub(crate) struct ToolContext {
     pub(crate) at_hand: TablesAtHand,
     /// The question in lower case, where its tables may be in any database and it does not go on with an earlier one.
     pub(crate) open_question: Option<String>,
+    /// How long the counter-checks of a query may take.
+    pub(crate) check_times: CheckTimes,
     /// What the run has tried in vain.
     pub(crate) failed_queries: FailedQueries,
 }

@@ -246,7 +246,13 @@ impl CatalogTables<'_> {
 
     /// Sets a comment; `None` removes it. `column = None` means the table itself.
     pub async fn set_comment(self, name: &TableName, column: Option<&str>, comment: Option<&str>) -> Result<()> {
-        let (name, column, comment) = (name.clone(), column.map(str::to_string), comment.map(str::to_string));
-        self.store.write(move |change| store::comments::set(change, &name, column.as_deref(), comment.as_deref())).await
+        self.set_comments(name, vec![(column.map(str::to_string), comment.map(str::to_string))]).await
+    }
+
+    /// Sets comments of a table and of its columns in one change: of each the column, where it is one's, and the comment, as
+    /// [`CatalogTables::set_comment`] does.
+    pub async fn set_comments(self, name: &TableName, comments: Vec<(Option<String>, Option<String>)>) -> Result<()> {
+        let name = name.clone();
+        self.store.write(move |change| store::comments::set(change, &name, &comments)).await
     }
 }

@@ -7,7 +7,7 @@
 //! Invariant: a revoked or expired token stays listed, so that a folder that once had a token never opens to everybody
 //! because the last one ended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -28,6 +28,9 @@ use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
 const PREFIX: &str = "qrt_";
 /// The most tokens of a folder. Beyond it those that ended first make room.
 const MAX_TOKENS: i64 = 10_000;
+/// Of how many tokens it is known that this process has revoked them: no reading of all, and no making of one, lasts as long as so
+/// many revocations.
+const MAX_ENDED: usize = 10_000;
 /// The most bytes of a name, a subject, a role, a group, an attribute's name.
 const MAX_NAME: usize = 256;
 /// The most bytes of an attribute's value.
@@ -120,7 +123,39 @@ struct KnownTokens {
     /// The newest of all that were read.
     newest: i64,
     /// Those that this process has revoked; an id is never given again.
-    ended: HashSet<i64>,
+    ended: EndedTokens,
+}
+
+/// The tokens that were revoked last, by their ids.
+#[derive(Default)]
+struct EndedTokens {
+    ids: HashSet<i64>,
+    /// The first of them in front.
+    order: VecDeque<i64>,
+}
+
+impl EndedTokens {
+    fn contains(&self, id: i64) -> bool {
+        self.ids.contains(&id)
+    }
+
+    fn insert(&mut self, id: i64) {
+        if !self.ids.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > MAX_ENDED
+            && let Some(first) = self.order.pop_front()
+        {
+            self.ids.remove(&first);
+        }
+    }
+
+    fn remove(&mut self, id: i64) {
+        if self.ids.remove(&id) {
+            self.order.retain(|known| *known != id);
+        }
+    }
 }
 
 impl KnownTokens {
@@ -130,7 +165,7 @@ impl KnownTokens {
         let Self { valid, any, newest: _, ended } = std::mem::replace(self, read);
         let newest = self.newest;
         self.valid.extend(valid.into_iter().filter(|(_, token)| token.id > newest));
-        self.valid.retain(|_, token| !ended.contains(&token.id));
+        self.valid.retain(|_, token| !ended.contains(token.id));
         self.any |= any;
         self.ended = ended;
     }
@@ -166,7 +201,7 @@ impl CatalogTokens<'_> {
         let info = self.store.write_rows(store).await?;
         let valid = ValidToken { id: info.id, principal: principal_of(&info, role), expires_at: info.expires_at };
         let mut known = self.registry.known.write();
-        if !known.ended.contains(&valid.id) {
+        if !known.ended.contains(valid.id) {
             known.valid.insert(digest, valid);
         }
         known.any = true;
@@ -187,7 +222,7 @@ impl CatalogTokens<'_> {
         };
         let revoked = self.store.write_rows(write).await;
         if revoked.is_err() {
-            self.registry.known.write().ended.remove(&id);
+            self.registry.known.write().ended.remove(id);
             self.registry.reload(self.store).await?;
         }
         revoked
@@ -478,7 +513,22 @@ mod tests {
             (digest, ValidToken { id, principal: Principal::new("ann", Role::Read), expires_at: None })
         };
         let newest = ids.iter().copied().max().unwrap_or(0);
-        KnownTokens { valid: ids.iter().copied().map(token).collect(), any: true, newest, ended: HashSet::new() }
+        KnownTokens {
+            valid: ids.iter().copied().map(token).collect(),
+            any: true,
+            newest,
+            ended: EndedTokens::default(),
+        }
+    }
+
+    #[test]
+    fn of_the_revoked_the_last_are_known() {
+        let mut ended = EndedTokens::default();
+        let most = MAX_ENDED as i64;
+        (1..=most + 5).chain([most]).for_each(|id| ended.insert(id));
+        ended.remove(most);
+        assert!(!ended.contains(5) && ended.contains(6) && !ended.contains(most) && ended.contains(most + 5));
+        assert_eq!((ended.ids.len(), ended.order.len()), (MAX_ENDED - 1, MAX_ENDED - 1));
     }
 
     #[test]

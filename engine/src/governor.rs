@@ -7,6 +7,7 @@
 
 mod compiled_patterns;
 mod concat;
+mod expression_steps;
 mod folding;
 mod function;
 mod guarded_domains;
@@ -34,7 +35,7 @@ use querent_kql::is_stored_conversion;
 
 use concat::GovernedConcat;
 use function::{CallBounds, GovernedFunction};
-use narrow_items::{NarrowItems, widens_items};
+use narrow_items::NarrowItems;
 use pattern_match::PatternMatch;
 use text::{BoundedText, holds_decimals, holds_text, with_bounded_pattern};
 use window::governed_window;
@@ -111,14 +112,16 @@ fn governed_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let bounded = BoundedText::nulling().call(vec![*expr]);
             Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
         }
-        Expr::Cast(Cast { expr, field }) if widens_items(&expr, field.data_type(), schema) => {
-            let bounded = NarrowItems::bounding().call(vec![*expr]);
-            Transformed::yes(Expr::Cast(Cast { expr: Box::new(bounded), field }))
-        }
-        Expr::TryCast(TryCast { expr, field }) if widens_items(&expr, field.data_type(), schema) => {
-            let bounded = NarrowItems::bounding().call(vec![*expr]);
-            Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(bounded), field }))
-        }
+        Expr::Cast(Cast { expr, field }) => match NarrowItems::of_cast(&expr, field.data_type(), schema) {
+            Some(function) => Transformed::yes(Expr::Cast(Cast { expr: Box::new(function.call(vec![*expr])), field })),
+            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        },
+        Expr::TryCast(TryCast { expr, field }) => match NarrowItems::of_cast(&expr, field.data_type(), schema) {
+            Some(function) => {
+                Transformed::yes(Expr::TryCast(TryCast { expr: Box::new(function.call(vec![*expr])), field }))
+            }
+            None => Transformed::no(Expr::TryCast(TryCast { expr, field })),
+        },
         other => with_bounded_pattern(other),
     })
 }
@@ -177,7 +180,8 @@ pub(crate) fn ungoverned(function: &ScalarUDF) -> Option<&Arc<ScalarUDF>> {
 /// Returns the functions that stand for operators and casts in plans, which no session knows by name.
 pub(crate) fn unnamed_functions() -> Vec<Arc<ScalarUDF>> {
     let texts = [BoundedText::refusing(), BoundedText::pattern(), BoundedText::regular_expression()];
-    let functions = [GovernedConcat::new_udf(), NarrowItems::bounding()].into_iter().chain(texts);
+    let items = [NarrowItems::bounding(), NarrowItems::counting()];
+    let functions = std::iter::once(GovernedConcat::new_udf()).chain(items).chain(texts);
     functions.map(|function| Arc::new(function.clone())).chain(PatternMatch::all()).collect()
 }
 
@@ -189,6 +193,9 @@ fn needs_bound(expr: &Expr, target: &DataType, schema: &DFSchema) -> bool {
     match expr {
         Expr::Literal(value, _) => text::is_long(value),
         Expr::ScalarFunction(call) if call.func.inner().is::<BoundedText>() => false,
+        Expr::ScalarFunction(call) if call.func.inner().is::<NarrowItems>() => {
+            call.args.first().is_some_and(|counted| needs_bound(counted, target, schema))
+        }
         other => other.get_type(schema).map_or(true, |from| holds_text(&from)),
     }
 }

@@ -7,6 +7,7 @@ mod analyze;
 mod apply_write;
 mod audit;
 mod change_rows;
+mod comments;
 mod copy_to;
 mod csv_rows;
 mod describe;

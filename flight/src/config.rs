@@ -177,6 +177,12 @@ pub struct AgentSettings {
     pub max_queued_runs: usize,
     /// How long a run waits for its turn, then 429.
     pub run_queue_timeout: DurationSetting,
+    /// How long the query of one counter-check may take.
+    pub check_timeout: DurationSetting,
+    /// How long all counter-checks of a query may take.
+    pub all_checks_timeout: DurationSetting,
+    /// How long a run waits for values of the tables that its prompt shows.
+    pub examples_timeout: DurationSetting,
     /// Bytes of queries' rows that are kept for their callers to fetch by ticket; 0: none.
     pub result_bytes: ByteSize,
     /// How long they are kept.
@@ -410,6 +416,9 @@ impl Default for AgentSettings {
             max_concurrent_runs_per_caller: defaults.max_concurrent_runs_per_caller,
             max_queued_runs: defaults.max_queued_runs,
             run_queue_timeout: DurationSetting(defaults.run_queue_timeout),
+            check_timeout: DurationSetting(defaults.check_times.one),
+            all_checks_timeout: DurationSetting(defaults.check_times.all),
+            examples_timeout: DurationSetting(defaults.examples_timeout),
             result_bytes: ByteSize(defaults.result_bytes as u64),
             result_lifetime: DurationSetting(defaults.result_lifetime),
             max_file_bytes_per_caller: ByteSize(1 << 30),

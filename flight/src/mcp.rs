@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use querent_agent::models::ToolSpec;
 use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
-use querent_agent::{Agent, AgentConfig, ResultStore};
+use querent_agent::{Agent, AgentConfig, CheckTimes, ResultStore};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 #[expect(deprecated, reason = "clients of the revisions before 2026-07-28 send it")]
@@ -54,8 +54,11 @@ use progress::ProgressReport;
 pub(crate) use uri::percent_decoded;
 
 /// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
-const REPLY_BOUNDS: ReplyBounds =
-    ReplyBounds { default_rows: AgentConfig::DEFAULT.default_tool_rows, text_tokens: 4_000 };
+const REPLY_BOUNDS: ReplyBounds = ReplyBounds {
+    default_rows: AgentConfig::DEFAULT.default_tool_rows,
+    text_tokens: 4_000,
+    check_times: CheckTimes::DEFAULT,
+};
 
 /// Returns what a client's model reads of the server.
 fn instructions() -> String {
@@ -166,8 +169,10 @@ impl McpServer {
             Err(error) => return refused_reply(&spec.name, &error),
         };
         let session = engine.session(caller.principal, limits.clone()).through("mcp");
+        let check_times = agent.as_ref().map_or(CheckTimes::DEFAULT, |agent| agent.config().check_times);
+        let bounds = ReplyBounds { check_times, ..REPLY_BOUNDS };
         let reply = match session.in_database(caller.database.as_deref()).await {
-            Ok(session) => toolbox::call(session, REPLY_BOUNDS, results, &spec.name, arguments).await,
+            Ok(session) => toolbox::call(session, bounds, results, &spec.name, arguments).await,
             Err(error) => toolbox::refusal(&spec.name, error),
         };
         match reply.is_error {

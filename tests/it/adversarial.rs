@@ -312,4 +312,7 @@ async fn items_that_are_bits_count_as_items() {
     assert_eq!(error.code(), "invalid_value", "{error}");
     let few = "SELECT list_sum(CAST([true, true, NULL] AS BIGINT[])), len(CAST([true] AS VARCHAR[]))";
     assert_eq!(crate::sql::rows(&reader, few).await.unwrap(), [["2", "1"]]);
+    let wider = "SELECT list_sum(CAST(CAST([1, 2] AS INTEGER[]) AS DECIMAL(10, 2)[])), CAST([1, 20] AS VARCHAR[])[2],
+                     CAST(['1.5', '2'] AS DECIMAL(5, 2)[])[1]";
+    assert_eq!(crate::sql::rows(&reader, wider).await.unwrap(), [["3.00", "20", "1.50"]]);
 }

@@ -12,7 +12,7 @@ use querent_agent::models::scripted::{ScriptedModel, from_value};
 use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::ask::AskRenderer;
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent, Protocol, RunRequest};
+use querent_agent::{Agent, AgentConfig, AskRequest, CheckTimes, EventKind, LoggedEvent, Protocol, RunRequest};
 use querent_catalog::{ConversationKey, PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
 use querent_tests::script::{run_sql, tool_call};
@@ -406,7 +406,14 @@ struct AgentFixture {
 
 impl AgentFixture {
     async fn new(script: Value) -> Self {
-        Self::with_config(script, AgentConfig::default()).await
+        // What a prompt shows and what is checked do not depend on how busy the machine is.
+        let patience = Duration::from_secs(30);
+        let config = AgentConfig {
+            check_times: CheckTimes { one: patience, all: patience },
+            examples_timeout: patience,
+            ..AgentConfig::default()
+        };
+        Self::with_config(script, config).await
     }
 
     async fn with_config(script: Value, config: AgentConfig) -> Self {

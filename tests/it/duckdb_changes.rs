@@ -5,6 +5,7 @@ mod row_changes;
 
 use std::path::Path;
 
+use querent_catalog::{NewRelationship, PageRequest, Principal, TableName};
 use querent_engine::{Engine, Session};
 use serde_json::Value;
 
@@ -201,6 +202,46 @@ async fn foreign_keys_stay_with_tables_and_columns_that_change_names_with_each_o
     // A table that takes the name of one that is dropped keeps its own.
     lake.change(&["DROP TABLE people", "ALTER TABLE lands RENAME TO people"]);
     assert_eq!(rows(session, keys).await.unwrap(), [["people", "land", "lands_pkey"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn declared_relationships_follow_columns_and_stay_with_the_names_of_tables() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    for sql in ["CREATE TABLE buyers (id BIGINT)", "CREATE TABLE sales (who BIGINT)"] {
+        rows(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    let who = Principal::local_admin();
+    let relationships = session.engine().catalog().relationships();
+    let new = NewRelationship {
+        from: TableName::new("default", "sales"),
+        from_columns: vec!["who".to_owned()],
+        to: TableName::new("default", "buyers"),
+        to_columns: vec!["id".to_owned()],
+    };
+    relationships.declare(&who, &new).await.unwrap();
+    let declared = async || {
+        rows(session, "SELECT count(*) FROM buyers, sales").await.unwrap();
+        let page = relationships.list(&who, None, PageRequest::first(10)).await.unwrap();
+        let sides = page
+            .items
+            .into_iter()
+            .map(|found| (found.from.table, found.from_columns, found.to.table, found.to_columns));
+        sides.collect::<Vec<_>>()
+    };
+    let followed = |from: &str, to: &str| {
+        vec![("sales".to_owned(), vec![from.to_owned()], "buyers".to_owned(), vec![to.to_owned()])]
+    };
+    lake.change(&["ALTER TABLE buyers RENAME COLUMN id TO nr"]);
+    assert_eq!(declared().await, followed("who", "nr"));
+    rows(session, "ALTER TABLE sales RENAME COLUMN who TO person").await.unwrap();
+    assert_eq!(declared().await, followed("person", "nr"));
+    lake.change(&[
+        "CREATE TABLE newer (nr BIGINT)",
+        "ALTER TABLE buyers RENAME TO older",
+        "ALTER TABLE newer RENAME TO buyers",
+    ]);
+    assert_eq!(declared().await, followed("person", "nr"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,13 +48,13 @@ fn types(reading: &SourceReading) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn imports_that_make_one_table_at_once_append_to_it() {
     let (folder, engine) = engine().await;
-    let source = write(folder.path(), "rows.csv", "a,b\n1,x\n2,y\n");
+    let source = write(folder.path(), "rows.csv", "a,b\n1,x\n3\n2,y\n");
     let mut imports = JoinSet::new();
     for _ in 0..8 {
         let request = ImportRequest {
             source: source.display().to_string(),
             format: None,
-            options: BTreeMap::new(),
+            options: options_of(&[("ignore_errors", "true")]),
             table: TableName::new("default", "t"),
             external: false,
             if_exists: None,
@@ -67,6 +67,8 @@ async fn imports_that_make_one_table_at_once_append_to_it() {
     assert!(outcomes.iter().all(|outcome| outcome.rows == Some(2)), "{outcomes:?}");
     let counted = rows(&admin(&engine), "SELECT a, b, count(*) FROM t GROUP BY a, b ORDER BY a").await.unwrap();
     assert_eq!(counted, [["1", "x", "8"], ["2", "y", "8"]]);
+    let set_aside = rows(&admin(&engine), "SELECT line, value, count(*) FROM t_rejects GROUP BY ALL").await.unwrap();
+    assert_eq!(set_aside, [["3", "3", "8"]], "of none of them they are replaced by another's");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use querent_agent::AgentConfig;
+use querent_agent::{AgentConfig, CheckTimes};
 use querent_flight::config::{Config, KEYS, Origin, RoleName, SettingSources};
 use querent_tests::package_folder;
 use tempfile::TempDir;
@@ -62,6 +62,12 @@ fn the_bounds_of_tools_and_prompts_reach_the_agent() {
     let sources = environment(sources, &[("QUERENT_AGENT_PROMPT_TOKENS", "7000")]);
     let config = Config::load(&sources.with_flag("agent.tool_result_tokens", "3000")).unwrap().settings.agent_config();
     assert_eq!((config.default_tool_rows, config.prompt_tokens, config.tool_result_tokens), (50, 7_000, 3_000));
+    let sources = environment(SettingSources::default(), &[("QUERENT_AGENT_CHECK_TIMEOUT", "1500ms")])
+        .with_flag("agent.all_checks_timeout", "9s")
+        .with_flag("agent.examples_timeout", "2");
+    let config = Config::load(&sources).unwrap().settings.agent_config();
+    assert_eq!(config.check_times, CheckTimes { one: Duration::from_millis(1_500), all: Duration::from_secs(9) });
+    assert_eq!(config.examples_timeout, Duration::from_secs(2));
     for (setting, value) in
         [("agent.default_tool_rows", "0"), ("agent.default_tool_rows", "1001"), ("agent.prompt_tokens", "0")]
     {

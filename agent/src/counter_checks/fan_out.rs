@@ -123,8 +123,8 @@ async fn repeated_within(
     if inner.distinct.is_some() || is_grouped || query.limit_clause.is_some() || query.with.is_some() {
         return None;
     }
-    let Checked { session, known, at_hand, is_cut, .. } = *checked;
-    let within = Checked { session, query, known, at_hand, is_cut };
+    let Checked { session, known, at_hand, times, is_cut, .. } = *checked;
+    let within = Checked { session, query, known, at_hand, times, is_cut };
     let scope = within.scope();
     let (joined, _, _) = column_of(&scope, selected_called(inner, column)?)?;
     // A row may come up once in each of several groups.

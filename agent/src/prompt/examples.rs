@@ -21,8 +21,6 @@ use crate::sql_text::{quote_identifier, quoted_table};
 /// Values by column.
 pub(crate) type Examples = BTreeMap<String, Vec<String>>;
 
-/// How long a run may wait for the values.
-const DEADLINE: Duration = Duration::from_millis(250);
 /// Rows read of each table.
 const ROWS: usize = 100;
 const VALUES: usize = 2;
@@ -48,13 +46,14 @@ struct CachedExamples {
 }
 
 impl ExampleCache {
-    /// Returns the tables with values of the best ones; empty for the others.
+    /// Returns the tables with values of the best ones that are read in time; empty for the others.
     pub(crate) async fn examples_of_tables(
         &self,
         session: &Session,
         tables: Vec<TableInfo>,
+        timeout: Duration,
     ) -> Vec<(TableInfo, Examples)> {
-        let deadline = tokio::time::Instant::now() + DEADLINE;
+        let deadline = tokio::time::Instant::now() + timeout;
         let version = tokio::time::timeout_at(deadline, session.engine().catalog().tables().version()).await;
         let Ok(Ok(version)) = version else {
             return tables.into_iter().map(|table| (table, Examples::new())).collect();

@@ -189,6 +189,7 @@ impl<'a> Turns<'a> {
             bad_branch: task.request.bad_branch,
             results: task.results.clone(),
             at_hand,
+            check_times: task.config.check_times,
             open_question: task.request.is_open().then(|| task.request.question().to_lowercase()),
             failed_queries: FailedQueries::default(),
         };

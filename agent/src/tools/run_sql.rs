@@ -83,7 +83,8 @@ impl Tool for RunSql {
         match run_with_repairs(context, &session, sql, max_rows).await {
             Ok(Attempt { rows, repaired, is_cut: are_repairs_cut }) => {
                 let ran = repaired.as_ref().map_or(sql, |repaired| repaired.sql.as_str());
-                let CheckedQuery { findings, is_cut } = check(&session, &context.at_hand, ran, rows.len()).await;
+                let CheckedQuery { findings, is_cut } =
+                    check(&session, &context.at_hand, context.check_times, ran, rows.len()).await;
                 // After the rows: a small model repeats what comes first.
                 let changed = repaired.as_ref().map(|repaired| repaired.to_text(context.text_tokens / NOTE_SHARE));
                 let checks = checks_text(&findings, context.text_tokens / NOTE_SHARE);

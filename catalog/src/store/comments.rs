@@ -12,28 +12,21 @@ use crate::connection::params;
 use crate::error::Result;
 use crate::model::{TableKind, TableName};
 
-/// Sets or removes the comment of an object or of one of its columns.
+/// Sets or removes comments of an object and of its columns: of each the column, where it is one's, and the comment.
 pub(crate) fn set(
     change: &mut CatalogChange<'_>,
     name: &TableName,
-    column: Option<&str>,
-    comment: Option<&str>,
+    comments: &[(Option<String>, Option<String>)],
 ) -> Result<()> {
     let connection = change.connection();
     let object = objects::object(connection, &name.database, &name.table)?.ok_or_else(|| unknown_table(name))?;
     let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
-    match column {
-        None => {
-            connection
-                .prepare_cached(
-                    "UPDATE ducklake_tag SET end_snapshot = ? WHERE object_id = ? AND key = ? AND end_snapshot IS NULL",
-                )?
-                .execute(params![change.snapshot(), object.id, COMMENT_KEY])?;
-            if let Some(comment) = comment {
-                insert_comment(change, object.id, comment)?;
-            }
+    for (column, comment) in comments {
+        let comment = comment.as_deref();
+        match column {
+            None => set_object(change, object.id, comment)?,
+            Some(column) => set_column(change, &relation, column_id(&relation, column)?, comment)?,
         }
-        Some(column) => set_column(change, &relation, column_id(&relation, column)?, comment)?,
     }
     let altered = match object.kind {
         TableKind::View => "altered_view",
@@ -42,6 +35,19 @@ pub(crate) fn set(
     change.record_schema(format!("{altered}:{}", object.id));
     objects::refresh(change, object.id, change.snapshot())?;
     Ok(())
+}
+
+fn set_object(change: &CatalogChange<'_>, object_id: i64, comment: Option<&str>) -> Result<()> {
+    change
+        .connection()
+        .prepare_cached(
+            "UPDATE ducklake_tag SET end_snapshot = ? WHERE object_id = ? AND key = ? AND end_snapshot IS NULL",
+        )?
+        .execute(params![change.snapshot(), object_id, COMMENT_KEY])?;
+    match comment {
+        Some(comment) => insert_comment(change, object_id, comment),
+        None => Ok(()),
+    }
 }
 
 fn set_column(

@@ -1,4 +1,6 @@
-//! Foreign keys follow what is renamed: they are stored by the names of their tables and columns, which DuckDB may change.
+//! Foreign keys follow what is renamed: they are stored by the names of their tables and columns, which DuckDB may change. Declared
+//! relationships follow columns. They stay with the names of tables: a load that makes a table beside the old one and lets the two
+//! change names keeps them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,24 +8,23 @@ use super::names::name_key;
 use super::rows::{read_json, to_json};
 use crate::connection::{DatabaseResult, StoreConnection, StoreRow, params};
 use crate::error::Result;
-use crate::model::TableName;
+use crate::model::{RelationshipOrigin, TableName};
 use crate::policy::RenamedTable;
 
-/// Whether there are foreign keys.
+/// Whether there are relationships.
 pub(super) fn any(connection: &StoreConnection) -> Result<bool> {
-    let mut statement =
-        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_relationship WHERE origin = 'foreign_key')")?;
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_relationship)")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-/// Gives foreign keys the new names of tables and of their columns: of all tables at once, since two may have each other's names now.
-/// Called before the rows of these objects have the new names, and without the foreign keys of tables that are gone.
+/// Gives relationships the new names of columns, and foreign keys those of tables: of all tables at once, since two may have each
+/// other's names now. Called before the rows of these objects have the new names, and without the foreign keys of tables that are gone.
 pub(super) fn follow_renames(connection: &StoreConnection, tables: &[RenamedTable]) -> Result<()> {
     let by_name: HashMap<(String, String), &RenamedTable> =
         tables.iter().map(|renamed| (keys_of(&renamed.known), renamed)).collect();
     let mut moved = BTreeMap::new();
     for (database, table) in by_name.keys() {
-        for (id, sides) in foreign_keys(connection, database, table)? {
+        for (id, sides) in relationships(connection, database, table)? {
             let now = sides.renamed(&by_name);
             if now != sides {
                 moved.insert(id, now);
@@ -46,9 +47,10 @@ fn keys_of(table: &TableName) -> (String, String) {
     (name_key(&table.database), name_key(&table.table))
 }
 
-/// The columns of a foreign key and those that it refers to.
+/// The columns of a relationship and those that they refer to.
 #[derive(PartialEq, Eq)]
-struct ForeignKeySides {
+struct RelationshipSides {
+    is_foreign_key: bool,
     from: KeySide,
     to: KeySide,
 }
@@ -62,9 +64,10 @@ struct KeySide {
 }
 
 impl KeySide {
-    fn renamed(&self, tables: &HashMap<(String, String), &RenamedTable>) -> Self {
+    fn renamed(&self, tables: &HashMap<(String, String), &RenamedTable>, follows_tables: bool) -> Self {
         let known = (self.database.clone(), self.table.clone());
-        let Some(renamed) = tables.get(&known) else {
+        let follows = |renamed: &&&RenamedTable| follows_tables || keys_of(&renamed.table) == known;
+        let Some(renamed) = tables.get(&known).filter(follows) else {
             return Self { database: known.0, table: known.1, columns: self.columns.clone() };
         };
         let (database, table) = keys_of(&renamed.table);
@@ -76,18 +79,21 @@ impl KeySide {
     }
 }
 
-impl ForeignKeySides {
+impl RelationshipSides {
     fn renamed(&self, tables: &HashMap<(String, String), &RenamedTable>) -> Self {
-        Self { from: self.from.renamed(tables), to: self.to.renamed(tables) }
+        let is_foreign_key = self.is_foreign_key;
+        let (from, to) = (self.from.renamed(tables, is_foreign_key), self.to.renamed(tables, is_foreign_key));
+        Self { is_foreign_key, from, to }
     }
 
-    /// Puts a foreign key where it is by its names now. One that is there is of what is gone.
+    /// Puts a relationship where it is by its names now. One of its kind that is there is of what is gone.
     fn take_place(&self, connection: &StoreConnection, id: i64) -> Result<()> {
         let (from_columns, to_columns) = (to_json(&self.from.columns)?, to_json(&self.to.columns)?);
         let place =
             params![self.from.database, self.from.table, from_columns, self.to.database, self.to.table, to_columns, id];
         let there = "SELECT relationship_id FROM querent_relationship
-             WHERE origin = 'foreign_key' AND from_database = ?1 AND from_table = ?2 AND from_columns = ?3
+             WHERE origin = (SELECT origin FROM querent_relationship WHERE relationship_id = ?7)
+               AND from_database = ?1 AND from_table = ?2 AND from_columns = ?3
                AND to_database = ?4 AND to_table = ?5 AND to_columns = ?6 AND relationship_id <> ?7";
         for table in ["querent_foreign_key", "querent_relationship"] {
             let delete = format!("DELETE FROM {table} WHERE relationship_id IN ({there})");
@@ -103,16 +109,16 @@ impl ForeignKeySides {
     }
 }
 
-/// Returns the foreign keys of a table and those that refer to it, by their ids.
-fn foreign_keys(connection: &StoreConnection, database: &str, table: &str) -> Result<Vec<(i64, ForeignKeySides)>> {
+/// Returns the relationships of a table and those that refer to it, by their ids.
+fn relationships(connection: &StoreConnection, database: &str, table: &str) -> Result<Vec<(i64, RelationshipSides)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT relationship_id, from_database, from_table, from_columns, to_database, to_table, to_columns
+        "SELECT relationship_id, from_database, from_table, from_columns, to_database, to_table, to_columns, origin
          FROM querent_relationship
-         WHERE origin = 'foreign_key'
-           AND ((from_database = ?1 AND from_table = ?2) OR (to_database = ?1 AND to_table = ?2))",
+         WHERE (from_database = ?1 AND from_table = ?2) OR (to_database = ?1 AND to_table = ?2)",
     )?;
     let rows = statement.query_map([database, table], |row| {
-        Ok((row.get(0)?, ForeignKeySides { from: read_side(row, 1)?, to: read_side(row, 4)? }))
+        let is_foreign_key = row.get::<String>(7)? == RelationshipOrigin::ForeignKey.as_str();
+        Ok((row.get(0)?, RelationshipSides { is_foreign_key, from: read_side(row, 1)?, to: read_side(row, 4)? }))
     })?;
     Ok(rows.collect::<DatabaseResult<_>>()?)
 }

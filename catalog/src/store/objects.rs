@@ -189,7 +189,7 @@ pub(super) fn refresh(
     Ok(relation)
 }
 
-/// Lets the policy and foreign keys follow what is renamed.
+/// Lets the policy, foreign keys and columns of declared relationships follow what is renamed.
 fn follow_renames(connection: &StoreConnection, renamed: &[RenamedTable]) -> Result<()> {
     if renamed.is_empty() {
         return Ok(());

@@ -122,7 +122,8 @@ impl LongMatches {
                 continue;
             }
             let (Some(text), Some(pattern)) = (text_of(0, row), text_of(1, row)) else {
-                found.push(matches!(self, LongMatches::Count).then_some(0));
+                // `null_patterns.rs` is around this.
+                found.push(None);
                 continue;
             };
             let flags = text_of(2, row).unwrap_or_default();
@@ -290,9 +291,6 @@ mod tests {
         assert_eq!(of(LongMatches::Place, &[Arc::clone(&whole), Arc::clone(&b), numbers(3)]).unwrap(), 5);
         assert_eq!(of(LongMatches::Place, &[Arc::clone(&whole), Arc::clone(&b), numbers(1), numbers(2)]).unwrap(), 5);
         assert_eq!(of(LongMatches::Place, &[Arc::clone(&whole), Arc::clone(&b), numbers(1), numbers(3)]).unwrap(), 0);
-        let nothing = Arc::new(LargeStringArray::from(vec![None::<&str>])) as ArrayRef;
-        assert_eq!(LongMatches::Count.of_rows(&[Arc::clone(&nothing), Arc::clone(&b)]).unwrap().value(0), 0);
-        assert!(LongMatches::Place.of_rows(&[nothing, b]).unwrap().is_null(0));
     }
 
     #[test]

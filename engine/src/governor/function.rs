@@ -11,6 +11,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, TryCast};
 
+use super::expression_steps::compared_with_expression;
 use super::folding::{check_folded, fitting_plans};
 use super::pattern_match::compared_with_pattern;
 use super::text::{BoundedText, holds_decimals, with_bounded_pattern};
@@ -67,7 +68,8 @@ pub(super) fn call_within(
     if let Some(usage) = &usage {
         usage.check()?;
     }
-    let pairs = compared_pairs(name, &args.args, rows).max(compared_with_pattern(name, &args.args, rows));
+    let matched = compared_with_pattern(name, &args.args, rows).max(compared_with_expression(name, &args.args, rows));
+    let pairs = compared_pairs(name, &args.args, rows).max(matched);
     if rows <= 1 && pairs > MAX_PAIRS {
         let message =
             format!("{name} compares at most {} million pairs at a time; ask for less", MAX_PAIRS / 1_000_000);

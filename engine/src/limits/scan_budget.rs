@@ -91,10 +91,16 @@ impl ScanBudget {
         self.scans.lock().push(ScanEstimate { table: table.to_owned(), rows, bytes, is_hidden: false });
     }
 
-    /// Counts scans of which the caller sees a part only.
+    /// Counts scans of which the caller sees a part only, roughly: with scans of its own beside them it would find out, by what is
+    /// refused, how many rows there are.
     pub(crate) fn count_hidden(&self, scans: &Self) {
         let hidden = scans.scans.lock().clone();
-        self.scans.lock().extend(hidden.into_iter().map(|scan| ScanEstimate { is_hidden: true, ..scan }));
+        self.scans.lock().extend(hidden.into_iter().map(|scan| ScanEstimate {
+            rows: scan.rows.map(roughly),
+            bytes: scan.bytes.map(roughly),
+            is_hidden: true,
+            ..scan
+        }));
     }
 
     /// Fails with `scan_too_large` where the scans read more than `limit`.
@@ -119,6 +125,15 @@ impl ScanBudget {
             return Err(EngineError::ScanTooLarge { estimate, limit });
         }
         Ok(())
+    }
+}
+
+/// Returns a number of which two bits are told, less than a third below; none of a small one.
+fn roughly(number: u64) -> u64 {
+    const SMALL_BITS: u32 = 10;
+    match u64::BITS - number.leading_zeros() {
+        bits if bits <= SMALL_BITS => 0,
+        bits => number >> (bits - 2) << (bits - 2),
     }
 }
 
@@ -191,9 +206,14 @@ mod tests {
         assert_eq!(refusal(&unknown, None, Some(2_000)), None);
         let hidden = ScanBudget::default();
         let part = ScanBudget::default();
-        part.count("secret", &[file(Some(10))], None, None);
+        part.count("secret", &[file(Some(3_000))], None, None);
         hidden.count_hidden(&part);
         let said = refusal(&hidden, Some(9), None).unwrap();
-        assert!(!said.contains("10") && !said.contains("secret"), "{said}");
+        assert!(!said.contains("000") && !said.contains("secret"), "{said}");
+        assert_eq!(refusal(&hidden, Some(2_048), None), None, "how many rows there are is told by no limit");
+        assert_eq!(
+            [1, 1_023, 1_024, 2_000, 3_071, 3_072, u64::MAX].map(roughly),
+            [0, 0, 1_024, 1_536, 2_048, 3_072, 3 << 62]
+        );
     }
 }

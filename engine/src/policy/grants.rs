@@ -107,10 +107,12 @@ fn check_write(statement: &WriteStatement, rights: Rights<'_>) -> Result<()> {
         }),
         WriteStatement::Comment { target, .. } => match target {
             CommentTarget::Database(name) => require_seen_database(what, name, rights),
-            CommentTarget::Table(name) | CommentTarget::Column(name, _) if !rights.may_see_table(name) => {
+            CommentTarget::Table(name) | CommentTarget::Column(name, _) | CommentTarget::Several(name, _)
+                if !rights.may_see_table(name) =>
+            {
                 Err(table_not_found(name))
             }
-            CommentTarget::Table(name) | CommentTarget::Column(name, _) => {
+            CommentTarget::Table(name) | CommentTarget::Column(name, _) | CommentTarget::Several(name, _) => {
                 require_privilege(what, Privilege::Modify, name, None, rights)
             }
         },

@@ -187,16 +187,21 @@ pub(super) async fn apply_write(
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let hidden = match &target {
-                CommentTarget::Table(name) | CommentTarget::Column(name, _) => is_hidden(session, name).await?,
+                CommentTarget::Table(name) | CommentTarget::Column(name, _) | CommentTarget::Several(name, _) => {
+                    is_hidden(session, name).await?
+                }
                 CommentTarget::Database(_) => false,
             };
             let commented = match &target {
-                CommentTarget::Table(name) | CommentTarget::Column(name, _) if hidden => {
+                CommentTarget::Table(name) | CommentTarget::Column(name, _) | CommentTarget::Several(name, _)
+                    if hidden =>
+                {
                     Err(catalog.tables().not_found(session.principal(), name).await)
                 }
                 CommentTarget::Database(name) => catalog.databases().set_comment(name, comment).await,
                 CommentTarget::Table(name) => catalog.tables().set_comment(name, None, comment).await,
                 CommentTarget::Column(name, column) => catalog.tables().set_comment(name, Some(column), comment).await,
+                CommentTarget::Several(name, comments) => catalog.tables().set_comments(name, comments.clone()).await,
             };
             match commented {
                 Err(CatalogError::TableNotFound { .. } | CatalogError::DatabaseNotFound { .. }) if if_missing_ok => {}

@@ -218,6 +218,8 @@ pub(crate) enum CommentTarget {
     Database(String),
     Table(TableName),
     Column(TableName, String),
+    /// A table and columns of it at once: of each the column, where it is one's, and the comment.
+    Several(TableName, Vec<(Option<String>, Option<String>)>),
 }
 
 impl WriteStatement {
@@ -318,7 +320,9 @@ impl WriteStatement {
             WriteStatement::Returning { statement, .. } => return statement.database(),
             WriteStatement::Comment { target, .. } => match target {
                 CommentTarget::Database(name) => name,
-                CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
+                CommentTarget::Table(name) | CommentTarget::Column(name, _) | CommentTarget::Several(name, _) => {
+                    &name.database
+                }
             },
             WriteStatement::CreateTemporary { .. }
             | WriteStatement::CopyTo { .. }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use querent_agent::models::{self, ModelProvider, ModelSettings, Models};
-use querent_agent::{AgentConfig, AgentError};
+use querent_agent::{AgentConfig, AgentError, CheckTimes};
 use querent_catalog::index::embed;
 use querent_catalog::outbound::ApiKey;
 use querent_catalog::{CatalogError, Progress};
@@ -149,6 +149,8 @@ impl Settings {
             max_concurrent_runs_per_caller: self.agent.max_concurrent_runs_per_caller,
             max_queued_runs: self.agent.max_queued_runs,
             run_queue_timeout: self.agent.run_queue_timeout.0,
+            check_times: CheckTimes { one: self.agent.check_timeout.0, all: self.agent.all_checks_timeout.0 },
+            examples_timeout: self.agent.examples_timeout.0,
             result_bytes: self.agent.result_bytes.to_usize(),
             result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,

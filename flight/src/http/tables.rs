@@ -1,7 +1,7 @@
 //! `/v1/catalog/tables/{table}`: one table, its comments and what its columns hold; `/v1/catalog/databases/{database}`: a
 //! database's comment.
 //!
-//! Comments are set by the statement `COMMENT ON` of a session of the caller's, so that rights, policies and the audit log
+//! Comments are set as by the statement `COMMENT ON` of a session of the caller's, so that rights, policies and the audit log
 //! are those of the statement. A profile is of the rows and values that the caller may see.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::StatusCode;
 use querent_catalog::policy::Rights;
 use querent_catalog::{DEFAULT_DATABASE, Principal, ResolvedTable, TableName, TableSource};
-use querent_engine::{Limits, Session, TableStatistics, quote_identifier};
+use querent_engine::{Limits, TableStatistics, quote_identifier};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -44,8 +44,8 @@ pub(super) async fn get(
     Ok(json_response(StatusCode::OK, &document(&table)))
 }
 
-/// `PATCH /v1/catalog/tables/{table}`: `{comment?, columns?: {name: comment}}`, null takes a comment away. All names are
-/// looked up before anything is changed. Answers as [`get`] does.
+/// `PATCH /v1/catalog/tables/{table}`: `{comment?, columns?: {name: comment}}`, null takes a comment away. All of them are set
+/// in one change. Answers as [`get`] does.
 pub(super) async fn comment(
     ApiCall { state, principal }: ApiCall,
     PathText(table): PathText,
@@ -55,24 +55,22 @@ pub(super) async fn comment(
     let edits = TableComments::read(body)?;
     let name = params.name_of(table);
     let found = resolve(&state, &principal, &name).await?.info;
-    let full_name = format!("{}.{}", quote_identifier(&found.name.database), quote_identifier(&found.name.table));
-    let mut statements = Vec::new();
-    if let Some(text) = &edits.table {
-        statements.push(format!("COMMENT ON TABLE {full_name} IS {}", literal(text.as_deref())));
-    }
-    for (column, text) in &edits.columns {
-        let known = found.columns.iter().find(|known| known.name.eq_ignore_ascii_case(column)).ok_or_else(|| {
+    let mut comments: Vec<(Option<String>, Option<String>)> =
+        edits.table.into_iter().map(|text| (None, text)).collect();
+    for (column, text) in edits.columns {
+        let known = found.columns.iter().find(|known| known.name.eq_ignore_ascii_case(&column)).ok_or_else(|| {
             let message = format!("table `{}` has no column `{column}`", found.name);
             ApiError::new(ErrorCode::ColumnNotFound, message)
         })?;
-        let of = format!("{full_name}.{}", quote_identifier(&known.name));
-        let start = format!("COMMENT ON COLUMN {of} IS ");
-        if statements.iter().any(|known| known.starts_with(&start)) {
+        if comments.iter().any(|(other, _)| other.as_ref() == Some(&known.name)) {
             return Err(bad_body(format!("`columns` names the column `{}` twice", known.name)));
         }
-        statements.push(format!("{start}{}", literal(text.as_deref())));
+        comments.push((Some(known.name.clone()), text));
     }
-    run_all(&state, &principal, &statements).await?;
+    let mut permit = state.admission.admit(&principal, Door::Http).await?;
+    let done = state.session(principal.clone(), Limits::default()).set_comments(&found.name, comments).await;
+    permit.record(&done);
+    done?;
     Ok(json_response(StatusCode::OK, &document(&resolve(&state, &principal, &name).await?)))
 }
 
@@ -92,7 +90,7 @@ pub(super) async fn comment_database(
         return Err(catalog.tables().not_found(&principal, &TableName::new(&database, "")).await.into());
     };
     let statement = format!("COMMENT ON DATABASE {} IS {}", quote_identifier(&found.name), literal(text.as_deref()));
-    run_all(&state, &principal, &[statement]).await?;
+    run(&state, &principal, &statement).await?;
     Ok(json_response(StatusCode::OK, &json!({ "name": found.name, "comment": text })))
 }
 
@@ -163,19 +161,13 @@ fn document(table: &ResolvedTable) -> Value {
     document
 }
 
-/// Runs statements that change the catalog, one after the other, as the caller.
-async fn run_all(state: &AppState, principal: &Principal, statements: &[String]) -> Result<(), ApiError> {
+/// Runs a statement that changes the catalog, as the caller.
+async fn run(state: &AppState, principal: &Principal, statement: &str) -> Result<(), ApiError> {
     let mut permit = state.admission.admit(principal, Door::Http).await?;
     let session = state.session(principal.clone(), Limits::default());
-    let done = execute_all(&session, statements).await;
+    let done = async { session.sql(statement).await?.collect().await }.await;
     permit.record(&done);
-    done
-}
-
-async fn execute_all(session: &Session, statements: &[String]) -> Result<(), ApiError> {
-    for statement in statements {
-        session.sql(statement).await?.collect().await?;
-    }
+    done?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Single tables over HTTP: what they are, their comments, and what their columns hold.
 
+use querent_catalog::{Principal, TableName};
+use querent_engine::Limits;
 use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::{Value, json};
 
@@ -49,6 +51,12 @@ async fn comments_are_set_and_taken_away() {
     let reply = patch(&server, FLIGHTS, &body, "writer-tok").await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("column_not_found")), "{}", reply.text);
     assert_eq!(patch(&server, FLIGHTS, &json!({ "comment": "x" }), "reader-tok").await.status, 403);
+    // Nor where one is found to be unknown when the others are set.
+    let comments = [(None, "x"), (Some("gone"), "y")]
+        .map(|(column, comment): (Option<&str>, &str)| (column.map(str::to_owned), Some(comment.to_owned())));
+    let session = server.engine().session(Principal::local_admin(), Limits::default());
+    let refused = session.set_comments(&TableName::new("default", "flights"), comments.to_vec()).await.unwrap_err();
+    assert_eq!(refused.code(), "column_not_found", "{refused}");
     let table = server.get(FLIGHTS, Some("reader-tok")).await.json();
     assert_eq!(table.get("comment"), None, "{table}");
     for bad in

@@ -56,7 +56,7 @@ pub(super) async fn first_messages(
         tables.sort_by(|left, right| left.name.cmp(&right.name));
     }
     taught.queries.truncate(form.examples.unwrap_or(usize::MAX));
-    let mut tables = task.examples.examples_of_tables(&task.session, tables).await;
+    let mut tables = task.examples.examples_of_tables(&task.session, tables, task.config.examples_timeout).await;
     if !form.values {
         tables.iter_mut().for_each(|(_, examples)| examples.clear());
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt;
+use querent_agent::CheckTimes;
 use querent_agent::toolbox::{self, ReplyBounds};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits, QueryStream, Session};
@@ -22,7 +23,7 @@ pub(super) async fn gold_rows(engines: &[Engine], question: &SpiderQuestion) -> 
     for engine in engines {
         // The gold queries are SQLite's, and are turned as a model's would be.
         let session = session_of(engine).in_database(Some(&question.db_id)).await.ok()?;
-        let bounds = ReplyBounds { default_rows: MAX_ROWS, text_tokens: 1_000 };
+        let bounds = ReplyBounds { default_rows: MAX_ROWS, text_tokens: 1_000, check_times: CheckTimes::DEFAULT };
         let mut arguments = Map::new();
         arguments.insert("sql".to_owned(), json!(question.query));
         arguments.insert("max_rows".to_owned(), json!(MAX_ROWS));

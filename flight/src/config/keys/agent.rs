@@ -58,6 +58,24 @@ pub(super) const KEYS: &[SettingKey] = &[
         "how long a run waits for its turn, then 429",
     ),
     key(
+        "agent.check_timeout",
+        &["QUERENT_AGENT_CHECK_TIMEOUT"],
+        SettingKind::Text,
+        "how long the query of one counter-check may take",
+    ),
+    key(
+        "agent.all_checks_timeout",
+        &["QUERENT_AGENT_ALL_CHECKS_TIMEOUT"],
+        SettingKind::Text,
+        "how long all counter-checks of a query may take",
+    ),
+    key(
+        "agent.examples_timeout",
+        &["QUERENT_AGENT_EXAMPLES_TIMEOUT"],
+        SettingKind::Text,
+        "how long a run waits for values of the tables of its prompt",
+    ),
+    key(
         "agent.result_bytes",
         &["QUERENT_AGENT_RESULT_BYTES"],
         SettingKind::Text,
