@@ -187,7 +187,10 @@ impl FileScan {
         if self.files.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&table_schema, projection)?)));
         }
-        let groups = FileGroup::new(self.files).split_files(self.partitions.max(1));
+        let groups = match is_few(&self.files, state.config().batch_size()) {
+            true => vec![FileGroup::new(self.files)],
+            false => FileGroup::new(self.files).split_files(self.partitions.max(1)),
+        };
         let groups = groups
             .into_iter()
             .map(|group| {
@@ -220,6 +223,14 @@ impl FileScan {
             None => plan,
         })
     }
+}
+
+/// Whether the files have no more rows than a batch: they are read one after the other, so that a small table shows its rows as they
+/// were written.
+fn is_few(files: &[PartitionedFile], batch_rows: usize) -> bool {
+    let rows = |file: &PartitionedFile| file.statistics.as_ref()?.num_rows.get_value().copied();
+    let all = files.iter().map(rows).try_fold(0_usize, |all, rows| Some(all.saturating_add(rows?)));
+    all.is_some_and(|all| all <= batch_rows)
 }
 
 /// Returns the merged statistics of containers; unknown as soon as one of them is.
