@@ -177,6 +177,13 @@ async fn a_failure_after_the_first_rows_is_reported_where_requested() {
         let whole = frames(&server, query, at_end(options.clone())).await;
         assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (answered, &json!(false)), "{options}");
     }
+    // The query's own `notruncation` comes before that of the request.
+    let taken_back = format!("set notruncation; {query}");
+    let whole = frames(&server, &taken_back, at_end(json!({ "truncationmaxsize": 40 }))).await;
+    assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (9, &json!(false)));
+    let kept = format!("set notruncation = false; {query}");
+    let cut_off = frames(&server, &kept, at_end(json!({ "truncationmaxsize": 40, "notruncation": true }))).await;
+    assert_eq!((row_count(&cut_off), &cut_off[4]["HasErrors"]), (5, &json!(true)));
 }
 
 #[tokio::test]
