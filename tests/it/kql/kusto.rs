@@ -382,7 +382,7 @@ async fn a_running_query_is_cancelled_by_its_clients_id() {
         let cancelled = rows(who, &format!("{cancel} with (reason = 'it takes long')")).await;
         assert_eq!(cancelled, json!([[true, id, "it takes long"]]));
         let ended = running.await.unwrap();
-        assert!(ended.contains("cancelled"), "{ended}");
+        assert!(ended.contains("the query was cancelled: it takes long"), "{ended}");
     }
     let none = ".cancel query 'nobody;1' | project RunningQueryCanceled";
     assert_eq!(rows("boss-tok", none).await, json!([[false]]));
