@@ -119,8 +119,11 @@ pub enum EngineError {
         limit: Duration,
     },
     /// Somebody ended the query.
-    #[error("the query was cancelled")]
-    Cancelled,
+    #[error("the query was cancelled{}", .reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    Cancelled {
+        /// Why, where that was said.
+        reason: Option<String>,
+    },
     /// The strings or lists of a column need longer offsets than their type has.
     #[error("the values of a column are too large: {detail}")]
     ValueTooLarge {
@@ -221,7 +224,7 @@ impl EngineError {
             EngineError::WallClockExceeded { .. } => "wall_clock_exceeded",
             EngineError::ScanTooLarge { .. } => "scan_too_large",
             EngineError::ReaderIdle { .. } => "reader_idle",
-            EngineError::Cancelled => "cancelled",
+            EngineError::Cancelled { .. } => "cancelled",
             EngineError::ValueTooLarge { .. } => "value_too_large",
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => "memory_exceeded",
             EngineError::ServerThreads { .. } => "too_many_requests",
@@ -286,7 +289,9 @@ impl EngineError {
                  administrator to run it; EXPLAIN shows the plan without running it"
             }
             EngineError::ReaderIdle { .. } => "run the query again and read its rows as they come, or ask for fewer",
-            EngineError::Cancelled => "run it again, or ask who ended it: `system.queries` is open to administrators",
+            EngineError::Cancelled { .. } => {
+                "run it again, or ask who ended it: `system.queries` is open to administrators"
+            }
             EngineError::ValueTooLarge { .. } => {
                 "2 GiB is the most that one value, or one batch of a column, can have; make the values shorter, \
                  or cast the column to LargeUtf8 with arrow_cast"

@@ -43,19 +43,19 @@ impl Engine {
         info.collect()
     }
 
-    /// Ends a query that `who` may see. Returns whether there was one.
-    pub fn cancel_query(&self, who: &Principal, id: u64) -> bool {
+    /// Ends a query that `who` may see, whose error says the reason. Returns whether there was one.
+    pub fn cancel_query(&self, who: &Principal, id: u64, reason: Option<&str>) -> bool {
         let running = running_queries(self.catalog().data_dir(), who);
         let query = running.iter().find(|query| query.id() == id);
-        query.map(|query| query.cancel()).is_some()
+        query.map(|query| query.cancel(reason)).is_some()
     }
 
-    /// Ends the queries that `who` may see of the requests that their clients call `request_id`. Returns whether there was
-    /// one.
-    pub fn cancel_request(&self, who: &Principal, request_id: &str) -> bool {
+    /// Ends the queries that `who` may see of the requests that their clients call `request_id`; their errors say the
+    /// reason. Returns whether there was one.
+    pub fn cancel_request(&self, who: &Principal, request_id: &str, reason: Option<&str>) -> bool {
         let mut running = running_queries(self.catalog().data_dir(), who);
         running.retain(|query| query.label().request_id.as_deref() == Some(request_id));
-        running.iter().for_each(|query| query.cancel());
+        running.iter().for_each(|query| query.cancel(reason));
         !running.is_empty()
     }
 }

@@ -17,6 +17,8 @@ pub struct AskedLimits {
     pub bytes: Option<u64>,
     /// `servertimeout`.
     pub time: Option<Duration>,
+    /// `notruncation`, which takes back the limits of rows and bytes, also those that stand beside the query.
+    pub no_truncation: Option<bool>,
 }
 
 /// Returns the limits that a query asks for. Of several statements the first counts; one that is no limit is the
@@ -28,11 +30,13 @@ pub fn asked_limits(text: &str) -> AskedLimits {
 /// Returns the limits that a query asks for, from its tree.
 pub(crate) fn limits_of(query: &Query) -> AskedLimits {
     let mut asked = AskedLimits::default();
-    let mut is_truncated = true;
     for statement in &query.statements {
         let StatementKind::Set { name, value } = &statement.kind else { continue };
         match (name.text.as_str(), value) {
-            ("notruncation", None | Some(ParameterValue::Literal(Literal::Bool(true)))) => is_truncated = false,
+            ("notruncation", None) => asked.no_truncation = asked.no_truncation.or(Some(true)),
+            ("notruncation", Some(ParameterValue::Literal(Literal::Bool(value)))) => {
+                asked.no_truncation = asked.no_truncation.or(Some(*value));
+            }
             ("truncationmaxrecords", Some(ParameterValue::Literal(Literal::Long(rows)))) => {
                 asked.rows = asked.rows.or(u64::try_from(*rows).ok());
             }
@@ -45,7 +49,7 @@ pub(crate) fn limits_of(query: &Query) -> AskedLimits {
             _ => {}
         }
     }
-    if is_truncated { asked } else { AskedLimits { time: asked.time, ..AskedLimits::default() } }
+    if asked.no_truncation == Some(true) { AskedLimits { rows: None, bytes: None, ..asked } } else { asked }
 }
 
 fn duration(value: &Literal) -> Option<Duration> {
@@ -65,13 +69,14 @@ mod tests {
     #[test]
     fn limits_are_read_from_set_statements() {
         let text = "set servertimeout = 1.5s; set truncationmaxrecords = 2; set truncationmaxrecords=3; print 1";
-        let asked = AskedLimits { rows: Some(2), bytes: None, time: Some(Duration::from_millis(1500)) };
-        assert_eq!(asked_limits(text), asked);
+        let time = Some(Duration::from_millis(1500));
+        assert_eq!(asked_limits(text), AskedLimits { rows: Some(2), time, ..AskedLimits::default() });
         assert_eq!(asked_limits("set servertimeout = time(00:01:00); T").time, Some(Duration::from_secs(60)));
         assert_eq!(asked_limits("T | where a =="), AskedLimits::default());
         assert_eq!(asked_limits("set truncationmaxsize = 1048576; T").bytes, Some(1 << 20));
         let taken_back = "set truncationmaxrecords = 2; set truncationmaxsize = 8; set notruncation; T";
-        assert_eq!(asked_limits(taken_back), AskedLimits::default());
-        assert_eq!(asked_limits("set notruncation = false; set truncationmaxrecords = 2; T").rows, Some(2));
+        assert_eq!(asked_limits(taken_back), AskedLimits { no_truncation: Some(true), ..AskedLimits::default() });
+        let kept = AskedLimits { rows: Some(2), no_truncation: Some(false), ..AskedLimits::default() };
+        assert_eq!(asked_limits("set notruncation = false; set truncationmaxrecords = 2; T"), kept);
     }
 }

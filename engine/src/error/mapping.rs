@@ -216,7 +216,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
         Some(EngineError::ServerMemory { detail }) => EngineError::ServerMemory { detail: detail.clone() },
         Some(EngineError::ServerThreads { detail }) => EngineError::ServerThreads { detail: detail.clone() },
-        Some(EngineError::Cancelled) => EngineError::Cancelled,
+        Some(EngineError::Cancelled { reason }) => EngineError::Cancelled { reason: reason.clone() },
         Some(EngineError::NotAllowed { what, why }) => EngineError::NotAllowed { what: what.clone(), why: why.clone() },
         Some(EngineError::Unsupported { what, hint }) => {
             EngineError::Unsupported { what: what.clone(), hint: hint.clone() }

@@ -147,7 +147,7 @@ impl From<EngineError> for ToldError {
             EngineError::MemoryExceeded { detail } => Self::MemoryExceeded { detail: short(detail) },
             EngineError::ServerMemory { detail } => Self::ServerMemory { detail: short(detail) },
             EngineError::WallClockExceeded { limit } => Self::WallClockExceeded { limit },
-            EngineError::Cancelled => Self::Cancelled,
+            EngineError::Cancelled { .. } => Self::Cancelled,
             EngineError::BadData { location, detail } => {
                 Self::BadData { location: short(location), detail: short(detail) }
             }
@@ -185,7 +185,8 @@ impl From<ToldError> for EngineError {
             ToldError::MemoryExceeded { detail } => Self::MemoryExceeded { detail },
             ToldError::ServerMemory { detail } => Self::ServerMemory { detail },
             ToldError::WallClockExceeded { limit } => Self::WallClockExceeded { limit },
-            ToldError::Cancelled => Self::Cancelled,
+            // The server that was asked to end the query tells why.
+            ToldError::Cancelled => Self::Cancelled { reason: None },
             ToldError::BadData { location, detail } => Self::BadData { location, detail },
             ToldError::NoFiles { location, format } => Self::NoFiles { location, format },
             ToldError::LocationNotAllowed { location, reason } => Self::LocationNotAllowed { location, reason },
@@ -230,7 +231,7 @@ mod tests {
             EngineError::Catalog(CatalogError::StorageFull { detail: "/spill".into() }),
             EngineError::WorkerLost { worker: "http://10.0.0.2:80/".into(), detail: "it does not answer".into() },
             EngineError::Internal("a bug".into()),
-            EngineError::Cancelled,
+            EngineError::Cancelled { reason: None },
         ] {
             let (code, shown, hint) = (error.code(), error.to_string(), error.hint());
             let once = received(error);

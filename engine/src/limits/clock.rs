@@ -40,8 +40,8 @@ struct ClockState {
 pub(crate) enum QueryEnd {
     /// The process has no memory for it; with what was missing.
     NoMemory(String),
-    /// A person or a program asked for its end.
-    Cancelled,
+    /// A person or a program asked for its end, and may have said why.
+    Cancelled(Option<String>),
 }
 
 impl QueryClock {
@@ -141,7 +141,7 @@ impl QueryClock {
     pub(crate) fn exceeded(&self) -> EngineError {
         match &self.state.lock().end {
             Some(QueryEnd::NoMemory(detail)) => EngineError::ServerMemory { detail: detail.clone() },
-            Some(QueryEnd::Cancelled) => EngineError::Cancelled,
+            Some(QueryEnd::Cancelled(reason)) => EngineError::Cancelled { reason: reason.clone() },
             None => EngineError::WallClockExceeded { limit: self.limit },
         }
     }

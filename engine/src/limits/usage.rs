@@ -138,9 +138,9 @@ impl QueryUsage {
         Arc::clone(&self.places)
     }
 
-    /// Ends the query because somebody asked for it.
-    pub(crate) fn cancel(&self) {
-        self.interrupt.clock().end(QueryEnd::Cancelled);
+    /// Ends the query because somebody asked for it, who may have said why.
+    pub(crate) fn cancel(&self, reason: Option<&str>) {
+        self.interrupt.clock().end(QueryEnd::Cancelled(reason.map(str::to_owned)));
     }
 
     /// Returns the query that this thread works for.

@@ -182,7 +182,7 @@ pub(super) async fn apply_write(
             let query = running.iter().find(|query| query.id() == id);
             let query =
                 query.ok_or_else(|| CatalogError::ObjectNotFound { what: RUNNING_QUERY, id: id.to_string() })?;
-            query.cancel();
+            query.cancel(None);
         }
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();

@@ -65,7 +65,7 @@ impl From<&EngineError> for ErrorCode {
             EngineError::WallClockExceeded { .. } => ErrorCode::WallClockExceeded,
             EngineError::ScanTooLarge { .. } => ErrorCode::ScanTooLarge,
             EngineError::ReaderIdle { .. } => ErrorCode::ReaderIdle,
-            EngineError::Cancelled => ErrorCode::Cancelled,
+            EngineError::Cancelled { .. } => ErrorCode::Cancelled,
             EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
             EngineError::MemoryExceeded { .. } | EngineError::ServerMemory { .. } => ErrorCode::MemoryExceeded,
             EngineError::ServerThreads { .. } => ErrorCode::TooManyRequests,

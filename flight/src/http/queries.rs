@@ -21,7 +21,7 @@ pub(super) async fn cancel(
     let id: u64 = id.parse().map_err(|_| {
         ApiError::new(ErrorCode::BadParameter, format!("`{id}` is not a query's id; ids are whole numbers"))
     })?;
-    if !state.engine.cancel_query(&principal, id) {
+    if !state.engine.cancel_query(&principal, id, None) {
         let error = ApiError::new(ErrorCode::ObjectNotFound, format!("no query {id} is running"));
         return Err(error.with_hint("GET /v1/queries lists those that are; it may have ended"));
     }

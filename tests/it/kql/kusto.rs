@@ -177,6 +177,13 @@ async fn a_failure_after_the_first_rows_is_reported_where_requested() {
         let whole = frames(&server, query, at_end(options.clone())).await;
         assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (answered, &json!(false)), "{options}");
     }
+    // The query's own `notruncation` comes before that of the request.
+    let taken_back = format!("set notruncation; {query}");
+    let whole = frames(&server, &taken_back, at_end(json!({ "truncationmaxsize": 40 }))).await;
+    assert_eq!((row_count(&whole), &whole[4]["HasErrors"]), (9, &json!(false)));
+    let kept = format!("set notruncation = false; {query}");
+    let cut_off = frames(&server, &kept, at_end(json!({ "truncationmaxsize": 40, "notruncation": true }))).await;
+    assert_eq!((row_count(&cut_off), &cut_off[4]["HasErrors"]), (5, &json!(true)));
 }
 
 #[tokio::test]
@@ -375,7 +382,7 @@ async fn a_running_query_is_cancelled_by_its_clients_id() {
         let cancelled = rows(who, &format!("{cancel} with (reason = 'it takes long')")).await;
         assert_eq!(cancelled, json!([[true, id, "it takes long"]]));
         let ended = running.await.unwrap();
-        assert!(ended.contains("cancelled"), "{ended}");
+        assert!(ended.contains("the query was cancelled: it takes long"), "{ended}");
     }
     let none = ".cancel query 'nobody;1' | project RunningQueryCanceled";
     assert_eq!(rows("boss-tok", none).await, json!([[false]]));

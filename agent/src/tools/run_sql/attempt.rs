@@ -258,7 +258,7 @@ pub(super) fn is_of_the_text(error: &EngineError) -> bool {
         | EngineError::Internal(_) => true,
         EngineError::Kql { .. }
         | EngineError::EmptyQuery
-        | EngineError::Cancelled
+        | EngineError::Cancelled { .. }
         | EngineError::NotAllowed { .. }
         | EngineError::WallClockExceeded { .. }
         | EngineError::ReaderIdle { .. }

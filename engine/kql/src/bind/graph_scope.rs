@@ -64,6 +64,15 @@ impl GraphScope {
         let ExprKind::Name(name) = &expr.kind else { return None };
         self.variables.iter().find(|(known, _)| *known == name.text).map(|(_, variable)| *variable)
     }
+
+    /// Whether an expression over the needed values is of nodes alone.
+    pub(crate) fn is_of_nodes(&self, expr: &PlanExpr) -> bool {
+        let needed = self.needed.borrow();
+        let is_of_node = |field: &str| {
+            needed.iter().any(|value| value.field == field && matches!(value.source, NeededSource::Node(..)))
+        };
+        expr.column_refs().iter().all(|column| is_of_node(&column.name))
+    }
 }
 
 impl<'a> Binder<'a> {

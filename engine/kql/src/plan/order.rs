@@ -193,6 +193,10 @@ impl<'a> Binder<'a> {
     /// Returns a number of rows, which must be a constant.
     pub(super) fn row_count(&mut self, count: &'a NamedExpr, environment: &Environment<'a>) -> Result<usize> {
         let value = self.scalar(&count.expr, &ExpressionScope::constant(environment))?;
+        if !matches!(value.kql_type, KqlType::Int | KqlType::Long | KqlType::Dynamic) {
+            let message = format!("a number of rows is a whole number, not a {}", value.kql_type.name());
+            return fail(BindErrorCode::TypeMismatch, count.span, message);
+        }
         let value = self.convert(value, KqlType::Long, count.span)?;
         match constant_of(&value.expr)? {
             // Less than none is none.

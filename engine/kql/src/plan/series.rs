@@ -271,6 +271,10 @@ impl<'a> Binder<'a> {
 
     fn known(&mut self, expr: &'a Expr, kql_type: KqlType, environment: &Environment<'a>) -> Result<ScalarValue> {
         let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
+        if typed.kql_type == KqlType::TimeSpan && kql_type.is_numeric() {
+            let message = format!("an axis of type {} has no bounds and no step that are timespans", kql_type.name());
+            return fail(BindErrorCode::TypeMismatch, expr.span, message);
+        }
         let typed = self.convert(typed, kql_type, expr.span)?;
         match constant_of(&typed.expr)? {
             Some(value) => Ok(value),

@@ -35,8 +35,9 @@ impl CancelCommand {
 
     /// Ends the query, and says whether there was one.
     pub(super) fn run(&self, state: &AppState, who: &Principal) -> CommandTable {
-        let by_number = || self.id.parse::<u64>().is_ok_and(|number| state.engine.cancel_query(who, number));
-        let is_cancelled = state.engine.cancel_request(who, &self.id) || by_number();
+        let reason = Some(self.reason.as_str()).filter(|reason| !reason.is_empty());
+        let by_number = || self.id.parse::<u64>().is_ok_and(|number| state.engine.cancel_query(who, number, reason));
+        let is_cancelled = state.engine.cancel_request(who, &self.id, reason) || by_number();
         CommandTable {
             columns: vec![("RunningQueryCanceled", KqlType::Bool), ("ClientRequestId", TEXT), ("ReasonPhrase", TEXT)],
             rows: vec![vec![json!(is_cancelled), json!(self.id), json!(self.reason)]],

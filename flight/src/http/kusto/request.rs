@@ -82,7 +82,7 @@ impl KustoRequest {
             return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
         let asked = querent_engine::kql::asked_limits(&text);
-        let is_cut = !options.is_set("notruncation");
+        let is_cut = !asked.no_truncation.unwrap_or_else(|| options.is_set("notruncation"));
         let mut limits = settings.limits();
         let bytes = asked.bytes.or(options.number("truncationmaxsize")?).filter(|_| is_cut);
         let truncation = TruncationLimits {

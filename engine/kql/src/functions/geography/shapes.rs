@@ -163,6 +163,10 @@ impl Ring {
 /// `c`.
 fn is_between(a: Vector, b: Vector, c: Vector, center: Vector) -> bool {
     let order = |from: Vector, to: Vector| orientation(from, to, center) >= 0.0;
+    if [b, c].iter().all(|other| orientation(a, *other, center) == 0.0) {
+        // All are on one great circle, `a` and `c` on either side of the center.
+        return a.dot(b) > a.dot(center) * b.dot(center);
+    }
     let is_narrow = order(a, c);
     // What is in the plane of an arc counts as left of it, so that the arc comes from the right of a corner in line.
     let (after_a, before_c) = (order(a, b), orientation(b, c, center) > 0.0);
@@ -379,6 +383,19 @@ mod tests {
         }
         assert!(contains(&polygons, 0.0, 90.0));
         assert!(!contains(&polygons, 0.0, -90.0));
+    }
+
+    #[test]
+    fn points_in_line_with_a_side_of_several_edges_are_outside() {
+        // The sides are on meridians, the shell's eastern one has a corner in the middle.
+        let square = json!([[[10, 0], [10, 4], [10, 8], [0, 8], [0, 0], [10, 0]]]);
+        let turned = json!([[[10, 4], [10, 8], [0, 8], [0, 0], [10, 0], [10, 4]]]);
+        for ring in [square, turned] {
+            let polygons = polygons(&ring).unwrap();
+            for latitude in [-20.0, -1.0, 9.0, 30.0] {
+                assert!(!contains(&polygons, 10.0, latitude), "{latitude}");
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ const MAX_ELEMENTS: usize = 2_000_000;
 pub(super) const DEGREE_IN: &str = "node_degree_in";
 pub(super) const DEGREE_OUT: &str = "node_degree_out";
 pub(super) const LABELS: &str = "labels";
+/// What names it, of its own type.
+pub(super) const NODE_KEY: &str = "node_key";
 
 /// Rows that name nodes, and which of their columns does.
 struct NodeRows {
@@ -236,6 +238,7 @@ impl<'a> Binder<'a> {
         let texts = cast(&ids, &DataType::Utf8View).map_err(arrow_error)?;
         let mut hidden: Vec<(&str, KqlType, ArrayRef)> = vec![
             ("node_id", KqlType::String, texts),
+            (NODE_KEY, id_type, ids),
             (DEGREE_IN, KqlType::Long, degrees(network, Way::In)),
             (DEGREE_OUT, KqlType::Long, degrees(network, Way::Out)),
         ];

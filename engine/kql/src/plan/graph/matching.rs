@@ -69,7 +69,8 @@ impl<'a> Binder<'a> {
         else {
             return invalid(operator.span, "expected two nodes, and between them an edge of variable length");
         };
-        if !rest.is_empty() {
+        // What holds of the two nodes leaves a path between them as short as it is.
+        if !rest.iter().all(|condition| scope.is_of_nodes(condition)) {
             return not_supported(operator.span, "`graph-shortest-paths` with a condition on several parts at once");
         }
         let (low, high) = (*low, *high);

@@ -3,13 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array};
+use arrow::array::{ArrayRef, Int64Array, UInt32Array};
+use arrow::compute::take;
 
-use super::make::{column_of, elements};
+use super::make::{NODE_KEY, column_of, elements};
 use super::matching::parameter_word;
-use super::{GraphTable, QueryGraph, graph_of};
+use super::{GraphTable, QueryGraph, arrow_error, graph_of};
 use crate::ast::{GraphElements, GraphOutput, Operator, OperatorParameter, ParameterValue};
-use crate::bind::{Binder, Result, invalid};
+use crate::bind::{Binder, HIDDEN, Result, invalid};
 use crate::graph::components::{strong_components, weak_components};
 use crate::plan::{Column, Relation};
 use crate::span::Span;
@@ -21,20 +22,19 @@ const COMPONENT: &str = "ComponentId";
 impl<'a> Binder<'a> {
     pub(crate) fn graph_to_table(&mut self, input: &Relation, output: &'a GraphOutput, span: Span) -> Result<Relation> {
         let graph = graph_of(input, span)?;
-        let nodes = (0..graph.network.nodes()).map(|node| node as i64);
-        let (rows, ids): (&GraphTable, Vec<(&str, Vec<i64>)>) = match output.elements {
-            GraphElements::Nodes => (&graph.nodes, vec![("with_node_id", nodes.collect())]),
-            GraphElements::Edges => {
-                let ends = |end: usize| graph.ends.iter().map(|ends| i64::from(ends[end])).collect();
-                (&graph.edges, vec![("with_source_id", ends(0)), ("with_target_id", ends(1))])
-            }
+        let (rows, ids): (&GraphTable, &[(&str, Option<usize>)]) = match output.elements {
+            GraphElements::Nodes => (&graph.nodes, &[("with_node_id", None)]),
+            GraphElements::Edges => (&graph.edges, &[("with_source_id", Some(0)), ("with_target_id", Some(1))]),
         };
         let mut shown: Vec<(Column, ArrayRef)> = Vec::new();
-        for (name, values) in ids {
-            if let Some(column) = parameter_name(&output.parameters, name)? {
-                let column = Column { name: column.to_owned(), field: self.field(column), kql_type: KqlType::Long };
-                shown.push((column, Arc::new(Int64Array::from(values))));
+        for (parameter, end) in ids {
+            let Some(name) = parameter_name(&output.parameters, parameter)? else { continue };
+            let mut hashes = self.node_hashes(&graph, span)?;
+            if let Some(end) = end {
+                let nodes = UInt32Array::from_iter_values(graph.ends.iter().map(|ends| ends[*end]));
+                hashes = take(&hashes, &nodes, None).map_err(arrow_error)?;
             }
+            shown.push((Column { name: name.to_owned(), field: self.field(name), kql_type: KqlType::Long }, hashes));
         }
         for column in rows.shown() {
             shown.push((column.clone(), column_of(rows, column)?));
@@ -46,6 +46,16 @@ impl<'a> Binder<'a> {
             );
         }
         self.made_table(shown, rows.batch.num_rows())
+    }
+
+    /// Returns for each node the hash of what names it, by which Kusto tells nodes apart.
+    fn node_hashes(&mut self, graph: &QueryGraph, span: Span) -> Result<ArrayRef> {
+        let hidden = format!("{HIDDEN}{NODE_KEY}");
+        let Some(key) = graph.nodes.columns.iter().find(|column| column.name == hidden) else {
+            return invalid(span, "the nodes of this graph have no ids");
+        };
+        let hash = self.apply("hash", vec![key.typed()], span)?;
+        graph.nodes.values(&hash.expr)
     }
 
     pub(in crate::plan) fn graph_mark_components(
