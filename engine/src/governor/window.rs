@@ -9,6 +9,7 @@ mod emptied;
 mod evaluator;
 mod known_values;
 mod merged;
+mod moving_totals;
 mod nth_values;
 mod shifts;
 
@@ -37,6 +38,7 @@ use emptied::emptied;
 use evaluator::GovernedEvaluator;
 use known_values::{FrameEnd, KnownValue};
 use merged::{MergedAccumulator, subtracts};
+use moving_totals::MovingTotal;
 use nth_values::NthValue;
 use shifts::{Shift, has_computed_arguments};
 
@@ -136,6 +138,9 @@ impl AggregateOverride for WindowBounds {
 
     fn sliding_accumulator(&self, inner: &Arc<AggregateUDF>, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let args = OwnedAccumulatorArgs::from_args(&args);
+        if let Some(moving) = MovingTotal::of_call(inner, &args) {
+            return Ok(self.around(inner.name(), args.returned(), Box::new(moving)));
+        }
         if subtracts(inner) {
             let merged = MergedAccumulator::new(Arc::clone(inner), args.clone())?;
             return Ok(self.around(inner.name(), args.returned(), Box::new(merged)));

@@ -28,7 +28,7 @@ use std::str::Chars;
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan};
 
-use self::brackets::{Group, Item, call, flat, joined, parenthesized, token, tree, word};
+use self::brackets::{Item, call, flat, joined, parenthesized, token, tree, word};
 use self::comprehensions::comprehension;
 use self::copies::copies;
 use self::explain_options::explain_options;
