@@ -29,6 +29,9 @@ pub(crate) fn assigned(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if plain_type(from) != from {
         return assigned(&cast(values, plain_type(from))?, to);
     }
+    if let Some(between) = type_between(from, to) {
+        return assigned(&cast(values, &between)?, to);
+    }
     refuse(from, to)?;
     if from.is_string() && is_list(to) {
         return lists_of_texts(values, to, false);
@@ -55,6 +58,9 @@ pub(crate) fn assigned_value(value: Expr, from: &DataType, to: &DataType) -> Res
     if plain != from {
         return assigned_value(converted(value, from, plain, false), plain, to);
     }
+    if let Some(between) = type_between(from, to) {
+        return assigned_value(converted(value, from, &between, false), &between, to);
+    }
     refuse(from, to)?;
     if from.is_string() && is_list(to) {
         return text_to_list(value, to, false);
@@ -64,6 +70,15 @@ pub(crate) fn assigned_value(value: Expr, from: &DataType, to: &DataType) -> Res
     match is_structure_of_texts || (to.is_string() && has_form_of_its_own(from)) {
         true => Ok(value_conversion(to, false).call(vec![value])),
         false => Ok(converted(value, from, to, false)),
+    }
+}
+
+/// Returns the type by which booleans and decimals become each other: Arrow has no cast between the two.
+fn type_between(from: &DataType, to: &DataType) -> Option<DataType> {
+    match (from, to) {
+        (DataType::Boolean, to) if to.is_decimal() => Some(DataType::Int32),
+        (from, DataType::Boolean) if from.is_decimal() => Some(DataType::Float64),
+        _ => None,
     }
 }
 
