@@ -34,7 +34,7 @@ use crate::identifiers::same_name;
 use crate::type_names::sql_name;
 
 pub(crate) use written_values::normal_form;
-use written_values::plain_number;
+use written_values::{plain_number, without_offsets};
 
 /// The name of the function that a cast becomes. It is planned for a type, so no statement calls it by its name.
 pub(crate) const CONVERT_VALUE: &str = "convert_value";
@@ -222,6 +222,8 @@ fn whole_days(array: &ArrayRef, is_try: bool) -> Result<ArrayRef, ArrowError> {
 /// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
 /// it so.
 pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let plain = without_offsets(array, to)?;
+    let array = plain.as_ref().unwrap_or(array);
     if let DataType::Timestamp(unit @ (TimeUnit::Second | TimeUnit::Millisecond), zone) = to {
         let times = read_texts(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), options)?;
         return cast(&rounded_times(&times, TimeUnit::Microsecond, *unit)?, to);
