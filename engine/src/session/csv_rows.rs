@@ -45,7 +45,7 @@ impl<W: Write> CsvTexts<W> {
         let written = |column: &ArrayRef| -> Result<ArrayRef, ArrowError> {
             Ok(match texts_of_bytes(column.as_ref())? {
                 Some(texts) => Arc::new(texts) as ArrayRef,
-                None if column.data_type().is_nested() => Arc::new(value_texts(column, false)?),
+                None if column.data_type().is_nested() => Arc::new(value_texts(column, false)?) as ArrayRef,
                 None => Arc::clone(column),
             })
         };
