@@ -2506,6 +2506,8 @@ export interface PostImportInput {
   null_value?: string;
   /** CSV: whether missing fields at the end of a line are null */
   null_padding?: string;
+  /** CSV: false: fields in quotes are no nulls in columns of text and bytes */
+  allow_quoted_nulls?: string;
   /** CSV: the format of dates, as in strftime */
   date_format?: string;
   /** CSV: the format of timestamps */

@@ -495,7 +495,7 @@ export class QuerentClient {
   }
 
   postImport(input = {}, options = {}) {
-    return this.#json("/v1/import", "POST", true, ["table","format","database","if_exists","filename","types","sheet","range","has_header","delimiter","quote","escape","encoding","skip","comment","null_value","null_padding","date_format","timestamp_format","decimal_separator","thousands","ignore_errors","rejects","compression"], [], input, options);
+    return this.#json("/v1/import", "POST", true, ["table","format","database","if_exists","filename","types","sheet","range","has_header","delimiter","quote","escape","encoding","skip","comment","null_value","null_padding","allow_quoted_nulls","date_format","timestamp_format","decimal_separator","thousands","ignore_errors","rejects","compression"], [], input, options);
   }
 
   postImportTree(input = {}, options = {}) {

@@ -107,7 +107,7 @@ pub(crate) use value_conversions::{
     CONVERT_VALUE, conversion_of, converted, converts_otherwise, has_colons, is_decimal_text, normal_form,
     prepared as prepared_for_cast, types_of_parts, value_conversion,
 };
-pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own};
+pub(crate) use value_text::{VALUE_TEXT, has_form_of_its_own, texts as value_texts};
 pub(crate) use vectors::measures_vectors;
 pub(crate) use wrapped_aggregates::{AggregateOverride, WrappedAggregate};
 pub(crate) use wrapped_functions::{FunctionOverride, WrappedFunction};

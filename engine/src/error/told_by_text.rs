@@ -75,8 +75,8 @@ pub(super) fn own_words(message: &str) -> Option<&'static str> {
         ),
         (
             "rrays_zip expects array arguments, got Boolean",
-            "list_zip takes lists, the shorter ones with nulls behind them; to cut all to the shortest write \
-             list_zip(a[1:n], b[1:n]) with n as least(len(a), len(b))",
+            "list_zip takes lists, the shorter ones with nulls behind them, and behind the lists true as it is written, to cut all to \
+             the shortest; by a value write CASE WHEN value THEN list_zip(a, b, true) ELSE list_zip(a, b) END",
         ),
         (
             "nnest should be rewritten to LogicalPlan::Unnest",

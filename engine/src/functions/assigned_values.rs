@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray, StringArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Fields};
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
@@ -15,7 +15,7 @@ use super::definition::unfit;
 use super::refused_casts::{is_bytes, refused_cast, refused_cast_of_parts, refused_date_cast};
 use super::text_lists::{lists_of_texts, text_to_list};
 use super::text_parts::stored_bytes;
-use super::value_conversions::{converted, prepared_part, value_conversion};
+use super::value_conversions::{converted, prepared_part, shares_names, types_of_parts, value_conversion};
 use super::value_text::has_form_of_its_own;
 use crate::type_names::sql_name;
 
@@ -28,6 +28,9 @@ pub(crate) fn assigned(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     }
     if plain_type(from) != from {
         return assigned(&cast(values, plain_type(from))?, to);
+    }
+    if let Some(between) = type_between(from, to) {
+        return assigned(&cast(values, &between)?, to);
     }
     refuse(from, to)?;
     if from.is_string() && is_list(to) {
@@ -55,6 +58,9 @@ pub(crate) fn assigned_value(value: Expr, from: &DataType, to: &DataType) -> Res
     if plain != from {
         return assigned_value(converted(value, from, plain, false), plain, to);
     }
+    if let Some(between) = type_between(from, to) {
+        return assigned_value(converted(value, from, &between, false), &between, to);
+    }
     refuse(from, to)?;
     if from.is_string() && is_list(to) {
         return text_to_list(value, to, false);
@@ -64,6 +70,15 @@ pub(crate) fn assigned_value(value: Expr, from: &DataType, to: &DataType) -> Res
     match is_structure_of_texts || (to.is_string() && has_form_of_its_own(from)) {
         true => Ok(value_conversion(to, false).call(vec![value])),
         false => Ok(converted(value, from, to, false)),
+    }
+}
+
+/// Returns the type by which booleans and decimals become each other: Arrow has no cast between the two.
+fn type_between(from: &DataType, to: &DataType) -> Option<DataType> {
+    match (from, to) {
+        (DataType::Boolean, to) if to.is_decimal() => Some(DataType::Int32),
+        (from, DataType::Boolean) if from.is_decimal() => Some(DataType::Float64),
+        _ => None,
     }
 }
 
@@ -79,7 +94,8 @@ fn plain_type(data_type: &DataType) -> &DataType {
 fn refuse(from: &DataType, to: &DataType) -> Result<()> {
     let refused =
         refused_date_cast(from, to).or_else(|| refused_cast(from, to)).or_else(|| refused_cast_of_parts(from, to));
-    match refused.or_else(|| ticks_as_number(from, to)).or_else(|| structure_as_text(from, to)) {
+    let refused = refused.or_else(|| ticks_as_number(from, to)).or_else(|| structure_as_text(from, to));
+    match refused.or_else(|| other_fields(from, to)) {
         Some(message) => Err(unfit(message)),
         None => Ok(()),
     }
@@ -97,6 +113,26 @@ fn structure_as_text(from: &DataType, to: &DataType) -> Option<String> {
         let (from, to) = (sql_name(from), sql_name(to));
         format!("{from} is not written as {to}; give CAST(value AS VARCHAR), or to_json(value)")
     })
+}
+
+/// A structure of none of the names would be taken by its places. A row has no names of its own.
+fn other_fields(from: &DataType, to: &DataType) -> Option<String> {
+    let parts = match (from, to) {
+        (DataType::Struct(fields), DataType::Struct(wanted)) if !is_row(fields) && !shares_names(fields, wanted) => {
+            let (from, to) = (sql_name(from), sql_name(to));
+            return Some(format!("{from} is not written as {to}, which has no field of these names"));
+        }
+        // What keys and values are called says nothing.
+        (DataType::Map(entries, _), DataType::Map(wanted, _)) => {
+            types_of_parts(entries.data_type(), wanted.data_type())
+        }
+        _ => types_of_parts(from, to),
+    };
+    parts.into_iter().find_map(|(from, to)| other_fields(from, to))
+}
+
+fn is_row(fields: &Fields) -> bool {
+    fields.iter().enumerate().all(|(index, field)| *field.name() == format!("c{index}"))
 }
 
 fn is_list(data_type: &DataType) -> bool {

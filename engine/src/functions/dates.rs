@@ -479,6 +479,17 @@ pub(super) fn instant_of(zone: Tz, time: &NaiveDateTime) -> NaiveDateTime {
     }
 }
 
+/// Returns the zone of a name. Errors: what is none, and an offset, which is east of Greenwich in ISO 8601 and west of it in PostgreSQL.
+fn written_zone(name: &str) -> Result<Tz> {
+    if name.trim_start().starts_with(['+', '-']) {
+        return Err(invalid(format!(
+            "`{name}` is no name of a time zone: as an offset it is east of Greenwich in ISO 8601, and west of it in PostgreSQL; write \
+             Europe/Berlin, or add hours: (time AT TIME ZONE 'UTC') + INTERVAL '2 hours'"
+        )));
+    }
+    zone_named(name).ok_or_else(|| invalid(format!("`{name}` is no time zone; write Europe/Berlin")))
+}
+
 /// A time without a zone is one of that zone and becomes an instant; an instant becomes the time there.
 fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let zones = arrays[0].as_string::<i32>();
@@ -494,8 +505,7 @@ fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let name = zones.value(row);
         let zone = match &last {
             Some((known, zone)) if known == name => *zone,
-            _ => zone_named(name)
-                .ok_or_else(|| invalid(format!("`{name}` is no time zone; write Europe/Berlin or +02:00")))?,
+            _ => written_zone(name)?,
         };
         last = Some((name.to_owned(), zone));
         let time = moment(times.value(row))?;

@@ -1,8 +1,11 @@
-//! Structures with DuckDB's names: joined, changed, taken apart.
+//! Structures with DuckDB's names: joined, changed, taken apart. What is joined to a null, or set in one, is a structure
+//! whose other fields are null, as in DuckDB.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, StructArray, make_comparator};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, StructArray, make_array, make_comparator,
+};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Int64Type};
@@ -101,24 +104,29 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
             "struct_concat",
             &[],
             |types| Ok(DataType::Struct(all_fields(types)?)),
-            |arrays, _| {
+            |arrays, rows| {
                 let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
-                let columns = arrays.iter().flat_map(|array| array.as_struct().columns().iter().cloned()).collect();
-                Ok(Arc::new(StructArray::try_new(all_fields(&types)?, columns, nulls(arrays))?))
+                let mut columns = Vec::new();
+                for structs in arrays.iter().map(|array| array.as_struct()) {
+                    for column in 0..structs.num_columns() {
+                        columns.push(field_values(structs, column)?);
+                    }
+                }
+                Ok(Arc::new(StructArray::try_new_with_length(all_fields(&types)?, columns, None, rows)?))
             },
         ),
         joined(
             "struct_merge",
             &[],
             |types| Ok(DataType::Struct(merged(types).into_iter().map(|(field, _, _)| field).collect())),
-            |arrays, _| {
+            |arrays, rows| {
                 let types: Vec<DataType> = arrays.iter().map(|array| array.data_type().clone()).collect();
                 let (mut fields, mut columns) = (Vec::new(), Vec::new());
                 for (field, array, column) in merged(&types) {
                     fields.push(field);
-                    columns.push(Arc::clone(arrays[array].as_struct().column(column)));
+                    columns.push(field_values(arrays[array].as_struct(), column)?);
                 }
-                Ok(Arc::new(StructArray::try_new(fields.into(), columns, nulls(arrays))?))
+                Ok(Arc::new(StructArray::try_new_with_length(fields.into(), columns, None, rows)?))
             },
         ),
         Definition {
@@ -168,8 +176,19 @@ fn fields_of(data_type: &DataType) -> &[FieldRef] {
     }
 }
 
-fn nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
-    arrays.first().and_then(|array| array.nulls().cloned())
+/// Returns the values of a field, which are null where the structure is.
+fn field_values(structs: &StructArray, column: usize) -> Result<ArrayRef> {
+    let values = structs.column(column);
+    if structs.null_count() == 0 || values.data_type().is_null() {
+        return Ok(Arc::clone(values));
+    }
+    let nulls = NullBuffer::union(structs.nulls(), values.nulls());
+    Ok(make_array(values.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// Returns a field that is null where its structure is.
+fn nullable(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_nullable(true))
 }
 
 fn all_fields(types: &[DataType]) -> Result<Fields> {
@@ -178,7 +197,7 @@ fn all_fields(types: &[DataType]) -> Result<Fields> {
         if fields.iter().any(|other| other.name().eq_ignore_ascii_case(field.name())) {
             return Err(unfit(format!("two fields are called `{}`", field.name())));
         }
-        fields.push(Arc::clone(field));
+        fields.push(nullable(field));
     }
     Ok(fields.into())
 }
@@ -189,8 +208,8 @@ fn merged(types: &[DataType]) -> Vec<(FieldRef, usize, usize)> {
     for (array, data_type) in types.iter().enumerate() {
         for (column, field) in fields_of(data_type).iter().enumerate() {
             match found.iter_mut().find(|(other, _, _)| other.name().eq_ignore_ascii_case(field.name())) {
-                Some(place) => *place = (Arc::clone(field), array, column),
-                None => found.push((Arc::clone(field), array, column)),
+                Some(place) => *place = (nullable(field), array, column),
+                None => found.push((nullable(field), array, column)),
             }
         }
     }
@@ -258,10 +277,6 @@ impl ScalarUDFImpl for StructExtractAt {
         };
         let index = Self::position(&structs.data_type(), Some(position))?;
         let array = structs.to_array(args.number_rows)?;
-        let structs = array.as_struct();
-        let column = structs.column(index);
-        let nulls = NullBuffer::union(structs.nulls(), column.nulls());
-        let data = column.to_data().into_builder().nulls(nulls).build()?;
-        Ok(ColumnarValue::Array(arrow::array::make_array(data)))
+        Ok(ColumnarValue::Array(field_values(array.as_struct(), index)?))
     }
 }

@@ -34,7 +34,7 @@ use crate::identifiers::same_name;
 use crate::type_names::sql_name;
 
 pub(crate) use written_values::normal_form;
-use written_values::plain_number;
+use written_values::{plain_number, without_offsets};
 
 /// The name of the function that a cast becomes. It is planned for a type, so no statement calls it by its name.
 pub(crate) const CONVERT_VALUE: &str = "convert_value";
@@ -64,6 +64,7 @@ pub(crate) fn converts_otherwise(from: &DataType, to: &DataType) -> bool {
         (DataType::Struct(from), DataType::Struct(to)) => {
             let pairs = from.iter().enumerate().map(|(at, field)| (field, counterpart(from, at, to)));
             pairs.into_iter().any(|(from, to)| to.is_some_and(|to| fields_differ(from, to) || is_renamed(from, to)))
+                || !lacking_fields(from, to).is_empty()
         }
         // Arrow's cast does not forget that keys are sorted.
         (DataType::Map(from, was_sorted), DataType::Map(to, is_sorted)) => {
@@ -221,6 +222,8 @@ fn whole_days(array: &ArrayRef, is_try: bool) -> Result<ArrayRef, ArrowError> {
 /// Returns texts as values of a type, whatever spaces are around them. Errors: a text that is none, where `options` have
 /// it so.
 pub(crate) fn read_texts(array: &ArrayRef, to: &DataType, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let plain = without_offsets(array, to)?;
+    let array = plain.as_ref().unwrap_or(array);
     if let DataType::Timestamp(unit @ (TimeUnit::Second | TimeUnit::Millisecond), zone) = to {
         let times = read_texts(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()), options)?;
         return cast(&rounded_times(&times, TimeUnit::Microsecond, *unit)?, to);
@@ -365,7 +368,21 @@ fn counterpart<'a>(from: &Fields, at: usize, to: &'a Fields) -> Option<&'a Field
         let exact = to.iter().find(|field| field.name() == name);
         exact.or_else(|| to.iter().find(|field| same_name(field.name(), name) && !has_exactly(field.name())))
     };
-    if from.iter().any(|field| named(field.name()).is_some()) { named(from[at].name()) } else { to.get(at) }
+    if shares_names(from, to) { named(from[at].name()) } else { to.get(at) }
+}
+
+/// Returns whether a field of one struct has the name of one of the other.
+pub(super) fn shares_names(from: &Fields, to: &Fields) -> bool {
+    from.iter().any(|field| to.iter().any(|other| same_name(field.name(), other.name())))
+}
+
+/// Returns the fields that no field of another struct becomes, where they are found by their names.
+fn lacking_fields<'a>(from: &Fields, to: &'a Fields) -> Vec<&'a FieldRef> {
+    if !shares_names(from, to) {
+        return Vec::new();
+    }
+    let found: Vec<&FieldRef> = (0..from.len()).filter_map(|at| counterpart(from, at, to)).collect();
+    to.iter().filter(|field| !found.contains(field)).collect()
 }
 
 fn as_nullable(field: &Field, data_type: &DataType) -> FieldRef {
@@ -438,6 +455,11 @@ fn prepared_struct(array: &StructArray, from: &Fields, to: &Fields, is_try: bool
         let name = counterpart.filter(|to| is_renamed(field, to)).map_or(field.name(), |to| to.name());
         fields.push(Field::new(name, column.data_type().clone(), is_nullable));
         columns.push(column);
+    }
+    // Arrow's cast goes by the places of the fields where one is not there.
+    for lacking in lacking_fields(from, to) {
+        fields.push(Field::new(lacking.name(), lacking.data_type().clone(), true));
+        columns.push(new_null_array(lacking.data_type(), array.len()));
     }
     let nulls = array.nulls().cloned();
     Ok(Arc::new(StructArray::try_new_with_length(fields.into(), columns, nulls, array.len())?))

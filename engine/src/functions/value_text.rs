@@ -57,7 +57,7 @@ pub(crate) fn has_form_of_its_own(data_type: &DataType) -> bool {
 }
 
 /// Returns the values of an array as text. `is_inner`: they are parts of a value, and quoted where they would be misread.
-pub(super) fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
+pub(crate) fn texts(array: &ArrayRef, is_inner: bool) -> Result<StringArray> {
     // A dictionary has nulls among its values, too.
     let nulls = array.logical_nulls();
     let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));

@@ -97,16 +97,6 @@ impl Session {
         self.may_write_files(&shown)?;
         let mut rows = self.execute_query(input, interrupt).await?;
         let schema = rows.schema();
-        let nested = schema.fields().iter().find(|field| field.data_type().is_nested());
-        if let (CopyFormat::Csv, Some(field)) = (target.format, nested) {
-            return Err(EngineError::Unsupported {
-                what: format!("writing the column `{}`, a {}, as CSV", field.name(), sql_name(field.data_type())),
-                hint: format!(
-                    "write it as text, to_json({}), or all rows as JSON or Parquet: COPY ... TO 'file.parquet'",
-                    field.name()
-                ),
-            });
-        }
         let keyed = schema.fields().iter().find(|field| has_other_keys(field.data_type()));
         if let (CopyFormat::Json, Some(field)) = (target.format, keyed) {
             return Err(EngineError::Unsupported {

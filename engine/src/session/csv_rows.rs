@@ -1,7 +1,8 @@
 //! Rows of a query as a CSV file, for COPY. Null is the text that stands for it, without quotes; an empty text and a text
 //! that would be read as null are in quotes, so that both come back from readers that tell them apart. So are texts that begin
 //! as comments or with an apostrophe, and those of one column that hold what may separate columns: readers that find out how
-//! a file is written take them for comments, quotes and several columns. Bytes are as DuckDB writes them: `\xAA` is one.
+//! a file is written take them for comments, quotes and several columns. Bytes are as DuckDB writes them: `\xAA` is one; lists,
+//! structures and maps are what a cast makes of them: `[1, NULL]`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::functions::{is_bytes, text_of_bytes};
+use crate::functions::{is_bytes, text_of_bytes, value_texts};
 
 /// A CSV file that rows of a query are written to.
 pub(super) struct CsvTexts<W: Write> {
@@ -38,12 +39,13 @@ impl<W: Write> CsvTexts<W> {
         Ok(self.file.write_all(&line)?)
     }
 
-    /// Writes rows, of which no column is nested. Errors: what the file does not take.
+    /// Writes rows. Errors: what the file does not take.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let options = FormatOptions::default();
         let written = |column: &ArrayRef| -> Result<ArrayRef, ArrowError> {
             Ok(match texts_of_bytes(column.as_ref())? {
                 Some(texts) => Arc::new(texts) as ArrayRef,
+                None if column.data_type().is_nested() => Arc::new(value_texts(column, false)?) as ArrayRef,
                 None => Arc::clone(column),
             })
         };

@@ -173,7 +173,10 @@ fn types_of_fields(filled: &[Option<Field>], file: &Schema) -> serde_json::Map<S
         let target = target.as_ref()?.data_type();
         let is_number = target.is_signed_integer()
             || matches!(target, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
-        let is_told = target.is_string() || is_bytes(target) || is_number && field.data_type().is_string();
+        // As doubles, as which a file's fractions are read, decimals would lose digits.
+        let has_digits = matches!(target, DataType::Decimal128(..)) && *field.data_type() == DataType::Float64;
+        let is_told =
+            target.is_string() || is_bytes(target) || has_digits || is_number && field.data_type().is_string();
         is_told.then(|| (field.name().clone(), serde_json::Value::from(sql_type_name(target))))
     });
     told.collect()

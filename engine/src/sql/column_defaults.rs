@@ -280,7 +280,7 @@ impl StatementPlanner<'_> {
         if let Some(SetExpr::Values(values)) = insert.source.as_deref_mut().map(|source| source.body.as_mut()) {
             for row in &mut values.rows {
                 for (value, data_type) in row.content.iter_mut().zip(&types) {
-                    if let Some(data_type) = data_type.filter(|data_type| matches!(data_type, ArrowType::Struct(_))) {
+                    if let Some(data_type) = data_type.filter(|data_type| holds_structures(data_type)) {
                         *value = as_written(data_type, taken(value));
                     }
                 }
@@ -376,6 +376,15 @@ fn column_name(name: Ident) -> ObjectName {
 
 fn last_part(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(ObjectNamePart::as_ident)
+}
+
+/// Returns whether values of a type are structures, or lists of such.
+fn holds_structures(data_type: &ArrowType) -> bool {
+    match data_type {
+        ArrowType::Struct(_) => true,
+        ArrowType::List(item) => holds_structures(item.data_type()),
+        _ => false,
+    }
 }
 
 fn null() -> Expr {

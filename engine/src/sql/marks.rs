@@ -10,6 +10,8 @@ pub(super) const PIVOT: &str = "pivot";
 pub(super) const PIVOT_ON: &str = "__pivot_on";
 /// `__pivot_group(columns)` behind them.
 pub(super) const PIVOT_GROUP: &str = "__pivot_group";
+/// Before a name that the statement gives a value or an aggregate of a PIVOT; other names in these lists are made of their texts.
+pub(super) const PIVOT_NAME: &str = "__pivot_name:";
 /// `unpivot((query), 'name', 'include' or 'exclude', (SELECT columns), 'value', ...)`.
 pub(super) const UNPIVOT: &str = "unpivot";
 /// `sample((SELECT * FROM relations), amount, 'rows' or 'percent' [, seed])`.

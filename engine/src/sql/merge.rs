@@ -50,6 +50,7 @@ impl StatementPlanner<'_> {
                 return Err(unsupported("OUTPUT of MERGE", "write RETURNING merge_action, *"));
             }
         };
+        refuse_idle_clauses(&clauses)?;
         let table = self.changed_table(RowStatement::Merge, table).await?;
         let mut cases: Vec<(Expr, MergedRow)> = Vec::with_capacity(clauses.len());
         let keeps_all = clauses.iter().any(|clause| clause.clause_kind == MergeClauseKind::NotMatchedBySource);
@@ -88,6 +89,33 @@ impl StatementPlanner<'_> {
         };
         self.returning(plan, returning, Some(table.alias), nesting).await
     }
+}
+
+/// Errors: no clause, or one behind another that decides about all of its rows.
+fn refuse_idle_clauses(clauses: &[MergeClause]) -> Result<()> {
+    if clauses.is_empty() {
+        return Err(EngineError::Plan {
+            message: "MERGE says nothing of what to do: write WHEN MATCHED THEN ...".into(),
+        });
+    }
+    let mut decided: Vec<MergeClauseKind> = Vec::new();
+    for clause in clauses {
+        let kind = match clause.clause_kind {
+            MergeClauseKind::NotMatchedByTarget => MergeClauseKind::NotMatched,
+            other => other,
+        };
+        if decided.contains(&kind) {
+            let message = format!(
+                "a WHEN {kind} without a condition decides about all of its rows, and another one behind it about none: \
+                 write WHEN {kind} AND condition THEN first"
+            );
+            return Err(EngineError::Plan { message });
+        }
+        if clause.predicate.is_none() {
+            decided.push(kind);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the columns of `USING (a, b)`.

@@ -67,7 +67,8 @@ pub(crate) fn give_pivot_values(statement: &mut Statement, values: Vec<PivotValu
                 }
                 TableFactor::Table { args: Some(args), .. } => {
                     let Some(at) = open_column(&args.args) else { return ControlFlow::Continue(()) };
-                    let items = named.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: quoted(name) });
+                    let given = |name: String| quoted(format!("{}{name}", marks::PIVOT_NAME));
+                    let items = named.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: given(name) });
                     let items: Vec<SelectItem> = items.collect();
                     // Of no rows there are no values, and a select list has at least one.
                     let values = match items.is_empty() {

@@ -7,8 +7,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, CastKind, Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind, Value, With,
+    self, Assignment, AssignmentTarget, CastKind, Delete, DictionaryField, Expr, FromTable, Ident, ObjectName,
+    ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Update,
+    UpdateTableFromKind, Value, With,
 };
 use querent_catalog::{ColumnInfo, ResolvedTable, TableName, TableSource};
 
@@ -207,8 +208,8 @@ impl ChangedTable {
         self.qualified(self.columns.get(index).map_or("", String::as_str))
     }
 
-    /// Returns a value as one of a column's type, where that is no nested one: beside values of other clauses it would become
-    /// what all of them have in common, such as a double beside a number that a double cannot hold.
+    /// Returns a value as one of a column's type: beside values of other clauses it would become what all of them have in
+    /// common, such as a double beside a number that a double cannot hold, or a structure of dates beside one of texts.
     pub(super) fn as_column(&self, index: usize, value: Expr) -> Expr {
         let cast = self.described.get(index).and_then(|column| cast_to(&column.data_type));
         match cast {
@@ -374,22 +375,28 @@ fn numbered_target(plan: &LogicalPlan) -> Result<Option<ResolvedTable>> {
 
 /// Returns a null that is cast to a type; `None` for a type whose name does not say all of it.
 fn cast_to(data_type: &DataType) -> Option<Expr> {
-    let is_named = matches!(
-        data_type,
+    is_named_whole(data_type).then(|| cast_to_any(data_type)).flatten()
+}
+
+/// Returns whether the name of a type says all of it.
+fn is_named_whole(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => is_named_whole(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| is_named_whole(field.data_type())),
         DataType::Timestamp(TimeUnit::Microsecond, _)
-            | DataType::Timestamp(_, None)
-            | DataType::Time64(TimeUnit::Microsecond)
-            | DataType::Date32
-            | DataType::Boolean
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-    ) || data_type.is_numeric();
-    is_named.then(|| cast_to_any(data_type)).flatten()
+        | DataType::Timestamp(_, None)
+        | DataType::Time64(TimeUnit::Microsecond)
+        | DataType::Date32
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View => true,
+        other => other.is_numeric(),
+    }
 }
 
 /// Returns a value of a statement as one of a column's type, where it is written as something else: a list or bytes as a text, and
-/// a structure as a row, whose values are its fields by their places.
+/// a structure as a row, whose values are its fields by their places, or without some of its fields.
 pub(super) fn as_written(data_type: &DataType, value: Expr) -> Expr {
     let is_text = is_text(&value);
     let is_written_so = match data_type {
@@ -398,8 +405,10 @@ pub(super) fn as_written(data_type: &DataType, value: Expr) -> Expr {
             let (expr, data_type) = (Box::new(value), ast::DataType::Varbinary(None));
             return Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => is_text,
-        DataType::Struct(_) => row_values(&value).is_some(),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
+            is_text || has_other_fields(data_type, &value)
+        }
+        DataType::Struct(_) => row_values(&value).is_some() || has_other_fields(data_type, &value),
         _ => false,
     };
     match is_written_so.then(|| cast_to_any(data_type)).flatten() {
@@ -407,6 +416,24 @@ pub(super) fn as_written(data_type: &DataType, value: Expr) -> Expr {
             Expr::Cast { kind, expr: Box::new(value), data_type, array, format }
         }
         _ => value,
+    }
+}
+
+/// Returns whether a structure, or one in a list, is written with fewer or more fields than those of a column have.
+fn has_other_fields(data_type: &DataType, value: &Expr) -> bool {
+    match (data_type, value) {
+        (_, Expr::Nested(inner)) => has_other_fields(data_type, inner),
+        (DataType::Struct(fields), Expr::Dictionary(written)) => {
+            let is_other = |part: &DictionaryField| {
+                let field = fields.iter().find(|field| same_name(field.name(), &part.key.value));
+                field.is_some_and(|field| has_other_fields(field.data_type(), &part.value))
+            };
+            written.len() != fields.len() || written.iter().any(is_other)
+        }
+        (DataType::List(item), Expr::Array(list)) => {
+            list.elem.iter().any(|value| has_other_fields(item.data_type(), value))
+        }
+        _ => false,
     }
 }
 

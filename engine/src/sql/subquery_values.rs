@@ -33,11 +33,15 @@ pub(super) fn may_be_subquery(expr: &Expr) -> bool {
 /// Returns the expression with such subqueries written as what DataFusion can answer; `schema` is that of the rows around it.
 /// Errors: `unsupported`.
 pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Expr::InSubquery(InSubquery { subquery, .. }) | Expr::ScalarSubquery(subquery) = &expr {
+        refuse_sets_of_row(subquery)?;
+    }
     Ok(match expr {
         Expr::Exists(Exists { subquery, negated }) => {
             if is_one_row(&subquery.subquery) || has_grand_total(&subquery.subquery) {
                 return Ok(Transformed::yes(lit(!negated)));
             }
+            refuse_sets_of_row(&subquery)?;
             if let Some(plan) = condition_of_one_row(&subquery.subquery)? {
                 let holds = Box::new(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery }));
                 return Ok(Transformed::yes(if negated { Expr::IsNotTrue(holds) } else { Expr::IsTrue(holds) }));
@@ -90,7 +94,6 @@ pub(super) fn with_subquery_values(expr: Expr, schema: &DFSchema) -> Result<Tran
             }
         }
         Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
-            refuse_sets_by_row(&subquery.subquery)?;
             if let Some(value) = value_of_row(&subquery, schema)? {
                 return Ok(Transformed::yes(value));
             }
@@ -209,6 +212,11 @@ fn has_grand_total(plan: &LogicalPlan) -> bool {
         [Expr::GroupingSet(GroupingSet::GroupingSets(sets))] => sets.iter().any(Vec::is_empty),
         _ => false,
     }
+}
+
+/// Errors: `unsupported` where a subquery of the outer row has several sets of groups.
+fn refuse_sets_of_row(subquery: &Subquery) -> Result<()> {
+    if subquery.outer_ref_columns.is_empty() { Ok(()) } else { refuse_sets_by_row(&subquery.subquery) }
 }
 
 /// Errors: `unsupported` where rows that belong to the outer row are grouped by several sets. DataFusion 54 adds to each set by what the

@@ -1,11 +1,15 @@
 //! Texts of values in the form that Arrow's parsers read.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, AsArray, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use chrono::{Datelike, NaiveDate};
 
-use crate::functions::with_units;
+use crate::functions::{with_units, without_offset};
 
 /// Returns a text in the form in which it is read as a value of a type: numbers without spaces around them, integers without
 /// fractions (rounded half away from zero), decimals without exponents, timestamps with seconds. `None` where it has that form, or is no such value.
@@ -38,6 +42,24 @@ pub(crate) fn normal_form(text: &str, data_type: &DataType) -> Option<String> {
         _ => return None,
     };
     (normal != text).then_some(normal)
+}
+
+/// Returns texts that become dates, or times without a zone, without their offsets, which say nothing there; `None` where none has
+/// one. Arrow would move the time to UTC.
+pub(super) fn without_offsets(texts: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>, ArrowError> {
+    if !matches!(to, DataType::Timestamp(_, None) | DataType::Date32) {
+        return Ok(None);
+    }
+    let texts = cast(texts, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    // What is behind a date and a time of day; most texts have nothing there.
+    let may_have_offset =
+        |text: &str| text.bytes().skip(11).any(|byte| matches!(byte, b'+' | b'-') || byte.is_ascii_alphabetic());
+    if !texts.iter().flatten().any(|text| may_have_offset(text) && without_offset(text) != text) {
+        return Ok(None);
+    }
+    let plain: StringArray = texts.iter().map(|text| text.map(without_offset)).collect();
+    Ok(Some(Arc::new(plain)))
 }
 
 /// Returns a whole number that is written with hexadecimal or binary digits, as DuckDB reads them.

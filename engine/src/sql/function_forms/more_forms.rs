@@ -10,6 +10,7 @@ use super::time_patterns::parsed_time;
 use super::{MAX_REPEATED_NODES, call, filled, parse};
 use crate::error::{EngineError, Result};
 use crate::sql::syntax::{count_nodes, text_of};
+use crate::sql::volatile_queries::calls_volatile;
 
 /// The pattern of any text, so that it is one of a null too, which is unknown.
 pub(in crate::sql) const ANY_TEXT: &str = "(?:.*)";
@@ -28,6 +29,12 @@ pub(super) fn written(name: &str, function: &Function, arguments: Option<&[Expr]
             let branches = (1..last).map(|place| format!("WHEN ${place} IS NOT NULL THEN ${place} "));
             let meaning = format!("CASE {}ELSE ${last} END", branches.collect::<String>());
             Some(filled(parse(&meaning)?, values))
+        }
+        (
+            "list_zip" | "array_zip" | "arrays_zip",
+            Some([lists @ .., Expr::Value(ValueWithSpan { value: Value::Boolean(cuts), .. })]),
+        ) if !lists.is_empty() && count_nodes(lists) <= MAX_REPEATED_NODES && !lists.iter().any(calls_volatile) => {
+            Some(zipped(lists, *cuts)?)
         }
         // Of an interval they count whole ones; of a date they number the one that it is in.
         ("century" | "millennium" | "decade", Some([time])) if is_interval(time) => {
@@ -197,6 +204,17 @@ fn make_interval(function: &Function) -> Result<Option<Expr>> {
         texts.push("INTERVAL '0 seconds'".to_owned());
     }
     Ok(Some(Expr::Nested(Box::new(filled(parse(&texts.join(" + "))?, &values)))))
+}
+
+/// `list_zip(a, b, true)` is as long as the shortest list, of which a null is one without values.
+fn zipped(lists: &[Expr], cuts: bool) -> Result<Expr> {
+    let of_each = |written: &dyn Fn(usize) -> String| (1..=lists.len()).map(written).collect::<Vec<_>>().join(", ");
+    let mut meaning = format!("arrays_zip({})", of_each(&|place| format!("${place}")));
+    if cuts && lists.len() > 1 {
+        let lengths = of_each(&|place| format!("coalesce(len(${place}), 0)"));
+        meaning = format!("({meaning})[1:least({lengths})]");
+    }
+    Ok(Expr::Nested(Box::new(filled(parse(&meaning)?, lists))))
 }
 
 /// `unnest(list, recursive := true)` of lists that are written out, and `unnest(list, max_depth := 2)`.

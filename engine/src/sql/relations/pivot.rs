@@ -25,10 +25,19 @@ const USAGE: &str = "write PIVOT table ON column IN (values) USING aggregate(col
 
 struct Pivot {
     source: TableFactor,
-    aggregates: Vec<(Expr, Option<Ident>)>,
+    aggregates: Vec<PivotedAggregate>,
     columns: Vec<PivotedColumn>,
     /// `None`: all columns that are neither aggregated nor pivoted on.
     group_by: Option<Vec<Expr>>,
+}
+
+/// What is computed of the rows of a value.
+struct PivotedAggregate {
+    expr: Expr,
+    /// The name that the statement gives it.
+    name: Option<String>,
+    /// What it is called beside others where it has none.
+    text: String,
 }
 
 /// What is pivoted on, and for which of its values there are columns.
@@ -49,8 +58,14 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
     let [source, aggregates, pivoted @ ..] = args else { return Err(malformed(USAGE)) };
     let source = subquery(source).ok_or_else(|| malformed(USAGE))?;
     let aggregates = subquery(aggregates).and_then(select_of).ok_or_else(|| malformed(USAGE))?;
-    let items = |items: &[SelectItem]| -> Option<Vec<(Expr, Option<Ident>)>> {
-        items.iter().map(|item| item_parts(item).map(|(expr, alias)| (expr.clone(), alias.cloned()))).collect()
+    let values_of = |items: &[SelectItem]| -> Option<Vec<(Expr, Option<Ident>)>> {
+        let named = |(expr, alias): (&Expr, Option<&Ident>)| (expr.clone(), alias.and_then(given_name).map(Ident::new));
+        items.iter().map(|item| item_parts(item).map(named)).collect()
+    };
+    let aggregate = |item: &SelectItem| {
+        let (expr, alias) = item_parts(item)?;
+        let text = alias.map_or_else(|| expr.to_string(), |alias| alias.value.clone());
+        Some(PivotedAggregate { expr: expr.clone(), name: alias.and_then(given_name), text })
     };
     let group_by = match &aggregates.group_by {
         GroupByExpr::Expressions(exprs, _) if exprs.is_empty() => None,
@@ -67,14 +82,15 @@ pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPl
             // What was found where there are no rows.
             Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Some(Vec::new()),
             values if arguments_of(values, marks::PIVOT_ON).is_some() => return Err(without_values()),
-            values => subquery(values).and_then(select_of).and_then(|select| items(&select.projection)),
+            values => subquery(values).and_then(select_of).and_then(|select| values_of(&select.projection)),
         };
         columns.push(PivotedColumn { on, values: values.ok_or_else(|| malformed(USAGE))? });
         rest = after;
     }
+    let computed: Option<Vec<PivotedAggregate>> = aggregates.projection.iter().map(aggregate).collect();
     let pivot = Pivot {
         source: derived(source.clone(), None),
-        aggregates: items(&aggregates.projection).ok_or_else(|| malformed(USAGE))?,
+        aggregates: computed.ok_or_else(|| malformed(USAGE))?,
         columns,
         group_by,
     };
@@ -89,7 +105,12 @@ pub(super) fn plan_factor(
     values: PivotValueSource,
     context: &mut Context<'_>,
 ) -> Result<LogicalPlan> {
-    let aggregates = aggregates.iter().map(|one| (one.expr.clone(), one.alias.clone())).collect();
+    let aggregate = |ExprWithAlias { expr, alias }: &ExprWithAlias| PivotedAggregate {
+        expr: expr.clone(),
+        name: alias.as_ref().map(|alias| alias.value.clone()),
+        text: expr.to_string(),
+    };
+    let aggregates = aggregates.iter().map(aggregate).collect();
     let PivotValueSource::List(values) = values else { return Err(without_values()) };
     let on = match <[Expr; 1]>::try_from(columns) {
         Ok([on]) => on,
@@ -163,10 +184,10 @@ impl Pivot {
         };
         let mut projection: Vec<SelectItem> = group_by.iter().cloned().map(SelectItem::UnnamedExpr).collect();
         for PivotedValues { values, shown } in self.all_values() {
-            for (aggregate, name) in &self.aggregates {
+            for PivotedAggregate { expr: aggregate, name, text } in &self.aggregates {
                 let column = match name {
-                    Some(name) => format!("{shown}_{}", name.value),
-                    None if self.aggregates.len() > 1 => format!("{shown}_{aggregate}"),
+                    Some(name) => format!("{shown}_{name}"),
+                    None if self.aggregates.len() > 1 => format!("{shown}_{text}"),
                     None => shown.clone(),
                 };
                 if group_by.iter().any(|group| name_of_column(group) == Some(column.as_str())) {
@@ -201,8 +222,8 @@ impl Pivot {
         for column in &self.columns {
             let _: ControlFlow<()> = column.on.visit(&mut names);
         }
-        for (aggregate, _) in &self.aggregates {
-            let _: ControlFlow<()> = aggregate.visit(&mut names);
+        for aggregate in &self.aggregates {
+            let _: ControlFlow<()> = aggregate.expr.visit(&mut names);
         }
         names.0
     }
@@ -290,8 +311,19 @@ fn named_as_group(column: &str, aggregate: &Expr) -> DataFusionError {
     EngineError::Plan { message }.into()
 }
 
+/// Returns the name that the statement gives; `None` for one that was made of a text.
+fn given_name(alias: &Ident) -> Option<String> {
+    match alias.value.strip_prefix(marks::PIVOT_NAME) {
+        Some(name) => Some(name.to_owned()),
+        None => alias.quote_style.is_none().then(|| alias.value.clone()),
+    }
+}
+
 fn text_of_value(value: &Expr) -> String {
     match value {
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::TypedString(typed) => text_of_value(&Expr::Value(typed.value.clone())),
+        Expr::Cast { expr, .. } => text_of_value(expr),
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text) | Value::Number(text, _), .. }) => {
             text.clone()
         }

@@ -3,6 +3,7 @@
 //! `t PIVOT (aggregates FOR a IN (...) b IN (...) GROUP BY c)`: the parser knows one column, and no groups. What is behind its
 //! values goes among them, behind calls that say what it is.
 
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::brackets::{Item, call, joined, parenthesized, token, word};
@@ -15,7 +16,7 @@ pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
     let clauses = Clauses::split(items, &["on", "using", "group", "order", "limit"]);
     let Some(on) = clauses.get("on") else { return grouped(&clauses, span) };
     let count = || joined([vec![word("count", span)], vec![parenthesized(vec![token(Token::Mul, span)], span)]]);
-    let aggregates = clauses.get("using").map_or_else(count, <[Item]>::to_vec);
+    let aggregates = clauses.get("using").map_or_else(count, with_marked_names);
     let mut grouped = joined([vec![word("SELECT", span)], aggregates]);
     if let Some(by) = clauses.get("group") {
         grouped.push(word("GROUP", span));
@@ -27,10 +28,13 @@ pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
         let (column, values) = with_values(column);
         arguments.push(call(marks::PIVOT_ON, vec![column.to_vec()], span));
         if let Some(values) = values {
-            let is_query = values.first().is_some_and(|first| first.is_any(&["select", "with", "values"]));
+            let is_query = values.first().is_some_and(|first| first.is_any(&["select", "with"]));
             let values = match is_query {
                 true => values.to_vec(),
-                false => joined([vec![word("SELECT", span)], values.to_vec()]),
+                false => {
+                    let listed = listed_rows(values, span).unwrap_or_else(|| with_marked_names(values));
+                    joined([vec![word("SELECT", span)], listed])
+                }
             };
             arguments.push(vec![parenthesized(values, span)]);
         }
@@ -70,6 +74,58 @@ fn with_values(on: &[Item]) -> (&[Item], Option<&[Item]>) {
         }
         _ => (on, None),
     }
+}
+
+/// Returns the values of `VALUES ('a'), ('b')` as a list, each once and without nulls, of which a query makes no columns; `None`
+/// where it is something else.
+fn listed_rows(values: &[Item], span: Span) -> Option<Vec<Item>> {
+    let (keyword, rows) = values.split_first()?;
+    if !keyword.is("values") {
+        return None;
+    }
+    let mut listed: Vec<&[Item]> = Vec::new();
+    for row in rows.split(|item| item.is_token(&Token::Comma)) {
+        let [row] = row else { return None };
+        let value = row.parentheses()?.items.as_slice();
+        if value.is_empty() || value.iter().any(|item| item.is_token(&Token::Comma)) {
+            return None;
+        }
+        let is_again = match value {
+            [one @ Item::Token(TokenWithSpan { token, .. })] => {
+                one.is("null") || listed.iter().any(|other| matches!(other, [other] if other.is_token(token)))
+            }
+            _ => false,
+        };
+        if !is_again {
+            listed.push(value);
+        }
+    }
+    (!listed.is_empty()).then(|| listed.join(&token(Token::Comma, span)))
+}
+
+/// Returns a select list whose names are marked as those that the statement gives.
+fn with_marked_names(items: &[Item]) -> Vec<Item> {
+    let is_comma = |item: &Item| item.is_token(&Token::Comma);
+    let is_literal = |item: &Item| {
+        matches!(item, Item::Token(TokenWithSpan { token: Token::SingleQuotedString(_) | Token::Number(..), .. }))
+    };
+    let mut marked = items.to_vec();
+    let mut start = 0;
+    for (at, item) in items.iter().enumerate() {
+        if is_comma(item) {
+            start = at + 1;
+        }
+        let [.., before] = items.get(start..at).unwrap_or_default() else { continue };
+        let is_value = matches!(before, Item::Group(_)) || (at == start + 1 && is_literal(before));
+        let is_name = (is_value || before.is("as")) && items.get(at + 1).is_none_or(is_comma);
+        if let (true, Some(Item::Token(TokenWithSpan { token: Token::Word(name), .. }))) = (is_name, marked.get_mut(at))
+        {
+            name.value.insert_str(0, marks::PIVOT_NAME);
+            name.quote_style = Some('"');
+            name.keyword = Keyword::NoKeyword;
+        }
+    }
+    marked
 }
 
 /// `UNPIVOT t ON columns INTO NAME n VALUE v`, and `ON (a, b), (c, d) INTO NAME n VALUE v, w`.

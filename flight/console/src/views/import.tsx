@@ -33,6 +33,7 @@ const OPTIONS = [
   ["comment", "Comment begins with", "#; '' for nothing"],
   ["null_value", "Null is", "NA, -; '' for no text"],
   ["null_padding", "Short lines end in nulls", "true or false"],
+  ["allow_quoted_nulls", "Nulls in quotes", "true or false"],
   ["date_format", "Dates", "%d.%m.%Y"],
   ["timestamp_format", "Timestamps", "%d.%m.%Y %H:%M"],
   ["decimal_separator", "Fractions begin with", ". or ,"],

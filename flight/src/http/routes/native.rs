@@ -136,6 +136,7 @@ pub(super) const QUERY: Surface = Surface {
                 Field::text("null_value", "CSV, workbooks: the texts that stand for null, separated by commas; empty: \
                     only the empty field"),
                 Field::text("null_padding", "CSV: whether missing fields at the end of a line are null"),
+                Field::text("allow_quoted_nulls", "CSV: false: fields in quotes are no nulls in columns of text and bytes"),
                 Field::text("date_format", "CSV: the format of dates, as in strftime"),
                 Field::text("timestamp_format", "CSV: the format of timestamps"),
                 Field::text("decimal_separator", "CSV: what stands before the fractions of numbers: `.` or `,`"),
