@@ -26,7 +26,7 @@ demo-cluster: ## a coordinator and two workers on this machine: queries over the
 	@./scripts/demo_cluster.sh
 
 test: ## all tests, from nothing
-	@$(setup) system postgres data embed static clients s3
+	@$(setup) system postgres data embed static clients s3 checks
 	cargo test --workspace --no-fail-fast
 
 test-llm: ## the agent cases against the live small model
