@@ -309,6 +309,22 @@ fn installing() {
     check("docs/install.md", 1);
 }
 
+/// The programs in Python of the pages of protocols, those of a page as one, beside a server.
+#[test]
+fn programs_of_protocols() {
+    for (page, expected_programs) in [("docs/openai.md", 3), ("docs/messages.md", 1)] {
+        let mut machine = CleanMachine::new();
+        machine.serve();
+        let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
+        let programs = blocks(&text).into_iter().filter(|(language, _)| language == "python");
+        let programs: Vec<String> = programs.map(|(_, program)| program).collect();
+        assert_eq!(programs.len(), expected_programs, "{page}");
+        let output = machine.run_python(&programs.join("\n"));
+        let [printed, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert!(output.status.success() && printed.contains("United Air Lines"), "{page}:\n{printed}\n{said}");
+    }
+}
+
 #[test]
 fn pages_of_clients() {
     check("docs/client-claude.md", 4);
