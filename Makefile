@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients formatting docs lint timings serve build pgo wheel deb
+.PHONY: console console-bars typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients formatting docs lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,11 @@ serve: ## a server on ./querent-data
 	QUERENT_EMBED_MODEL_PATH=$${QUERENT_EMBED_MODEL_PATH:-$(QUERENT_MODELS_DIR)/all-minilm-l6-v2} \
 	ORT_DYLIB_PATH=$${ORT_DYLIB_PATH:-$(QUERENT_MODELS_DIR)/ort/libonnxruntime.so} \
 	cargo run --bin querent -- serve
+
+console-bars: ## the console in Chromium against its bars: first paint, scripts, a million rows, words of an answer; TIMES=1
+	@$(setup) system data embed clients
+	QUERENT_CONSOLE_TIMES=$(or $(TIMES),1) QUERENT_TOKEN_BAR=$$((50 * $(or $(TIMES),1))) cargo test --workspace --test it -- \
+		console::words console::the_console_is_there --nocapture --test-threads=1
 
 console: ## the console's files from their sources, flight/console/dist; needs Node.js 20 and npm
 	cd flight/console && npm ci --no-audit --no-fund && npm run build
