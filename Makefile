@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: console typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients formatting docs lint timings serve build pgo wheel deb
+.PHONY: console console-bars store-scan typescript-client help demo demo-cluster test test-llm record bench eval fuzz crash run-kills cluster-crash simulate soak bars io-faults sql-oracles table-changes policy-properties damaged-inputs kql-diff clients formatting docs lint timings serve build pgo wheel deb
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ demo-cluster: ## a coordinator and two workers on this machine: queries over the
 	@./scripts/demo_cluster.sh
 
 test: ## all tests, from nothing
-	@$(setup) system postgres data embed static clients s3
+	@$(setup) system postgres data embed static clients s3 checks
 	cargo test --workspace --no-fail-fast
 
 test-llm: ## the agent cases against the live small model
@@ -40,6 +40,11 @@ record: ## record the small model's streams again, after a change of the prompt
 bench: ## benchmarks in a release build; CELL=engine|tpch|clickbench|joins|memory|startup|agent|catalog|index|recall|vectors|kql|graph|sse|flight|import|cluster for one; ALLOCATOR=jemalloc|snmalloc PEERS=polars,chdb,datafusion, of a cluster ballista
 	@$(setup) system embed static bench questions $(if $(or $(PEERS),$(QUERENT_BENCH_PEERS)),peers)
 	QUERENT_BENCH_PEERS=$(or $(PEERS),$(QUERENT_BENCH_PEERS)) cargo run --release -p querent-benches $(if $(ALLOCATOR),--features $(ALLOCATOR)) -- $(if $(CELL),run $(CELL),all)
+
+store-scan: ## the first scan of a table in an object store with the disk's cache warm, against local files; ROWS=2000000
+	@$(setup) system clients s3
+	cargo build --release -p querent-flight --bin querent --features mimalloc
+	QUERENT_BINARY=$(QUERENT_TARGET_DIR)/release/querent $(QUERENT_PYTHON) benches/store_scan.py --rows $(or $(ROWS),2000000)
 
 eval: ## questions put to a model and judged by their rows; MODEL=name of an Ollama model, QUESTIONS=200, SETS=spider,flights,logs,unanswerable,unanswerable-spider FORM=types=off,joins=clauses
 	MODEL=$(MODEL) QUERENT_EVAL_QUESTIONS=$(or $(QUESTIONS),200) QUERENT_EVAL_SETS=$(SETS) QUERENT_EVAL_FORM=$(FORM) ./scripts/eval.sh
@@ -130,6 +135,11 @@ serve: ## a server on ./querent-data
 	QUERENT_EMBED_MODEL_PATH=$${QUERENT_EMBED_MODEL_PATH:-$(QUERENT_MODELS_DIR)/all-minilm-l6-v2} \
 	ORT_DYLIB_PATH=$${ORT_DYLIB_PATH:-$(QUERENT_MODELS_DIR)/ort/libonnxruntime.so} \
 	cargo run --bin querent -- serve
+
+console-bars: ## the console in Chromium against its bars: first paint, scripts, a million rows, words of an answer; TIMES=1
+	@$(setup) system data embed clients
+	QUERENT_CONSOLE_TIMES=$(or $(TIMES),1) QUERENT_TOKEN_BAR=$$((50 * $(or $(TIMES),1))) cargo test --workspace --test it -- \
+		console::words console::the_console_is_there --nocapture --test-threads=1
 
 console: ## the console's files from their sources, flight/console/dist; needs Node.js 20 and npm
 	cd flight/console && npm ci --no-audit --no-fund && npm run build

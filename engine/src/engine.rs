@@ -137,6 +137,11 @@ impl Engine {
         self.state.runtime.reserved_bytes()
     }
 
+    /// Returns the disk that running queries have spilled to, in bytes.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.state.runtime.spilled_bytes()
+    }
+
     /// Returns the memory that this process takes of the machine, in bytes; `None` where the system does not say.
     pub fn resident_bytes(&self) -> Option<usize> {
         resident_bytes(&mut None)

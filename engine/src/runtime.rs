@@ -244,6 +244,11 @@ impl Runtime {
     pub(crate) fn reserved_bytes(&self) -> usize {
         self.env.memory_pool.reserved()
     }
+
+    /// Returns the disk that running queries have spilled to, in bytes.
+    pub(crate) fn spilled_bytes(&self) -> u64 {
+        self.env.disk_manager.used_disk_space()
+    }
 }
 
 /// Keeps states between statements.

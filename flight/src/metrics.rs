@@ -64,6 +64,8 @@ fn describe() {
     describe_counter!("querent_file_cache_misses_total", "blocks of files in an object store that were fetched");
     describe_gauge!("querent_catalog_reachable", "1 where the catalog can be read, 0 where a shared one is away");
     describe_gauge!("querent_resident_bytes", "memory that the process takes of the machine");
+    describe_gauge!("querent_disk_free_bytes", "room that the disk of the data folder has left");
+    describe_gauge!("querent_spill_bytes", "disk that running queries have spilled to");
     describe_gauge!("querent_index_in_memory", "objects that the index has yet to write to its files, by kind");
     describe_gauge!("querent_index_without_vector", "objects that are not found by meaning yet, by kind");
     describe_gauge!("querent_runs_running", "agent runs in progress");
@@ -133,6 +135,10 @@ pub fn engine_state(engine: &Engine) {
     if let Some(bytes) = engine.resident_bytes() {
         gauge!("querent_resident_bytes").set(bytes as f64);
     }
+    if let Some(bytes) = engine.catalog().free_disk_bytes() {
+        gauge!("querent_disk_free_bytes").set(bytes as f64);
+    }
+    gauge!("querent_spill_bytes").set(engine.spilled_bytes() as f64);
     for part in engine.catalog().search().index_status() {
         gauge!("querent_index_in_memory", "objects" => part.objects).set(part.in_memory as f64);
         gauge!("querent_index_without_vector", "objects" => part.objects).set(part.without_vector as f64);

@@ -607,6 +607,9 @@ assert.equal(await page.locator(".answer-text blockquote").innerText(), "A note.
 assert.match(await page.locator(".answer-text td.is-number").innerText(), /^7/);
 assert.equal(await page.locator(".answer-text pre.code").innerText(), "SELECT carrier\n  FROM flights");
 assert.equal(await page.locator(".answer-text td", { hasText: /^\s*a \| b\s*$/ }).count(), 1, "a bar with a backslash ends no cell");
+await page.getByRole("button", { name: "Ask again" }).click();
+await page.locator('.run[data-outcome="done"]').nth(1).waitFor();
+assert.equal(await page.locator(".run h2", { hasText: "Say it in Markdown" }).count(), 2);
 await page.getByRole("button", { name: "New question" }).click();
 // An answer begins where it does, also where its number was said before the call.
 await page.getByRole("textbox", { name: "Question" }).fill("Are there few airlines?");
@@ -680,6 +683,21 @@ assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0, "wh
 await view("Query");
 assert.match(await run("SELECT one FROM kept"), /^1 row in/);
 await run("DROP TABLE kept");
+// What is denied is not done.
+await view("Ask");
+await page.getByRole("button", { name: "New question" }).click();
+await page.getByRole("textbox", { name: "Question" }).fill("Please keep one row");
+await page.keyboard.press("Enter");
+await page.locator('.run[data-outcome="paused"] .approval[data-state="waiting"]').waitFor();
+await page.getByLabel("Why, for the model").fill("not today");
+await page.getByRole("button", { name: "Deny" }).click();
+await page.locator('.approval[data-state="denied"]').waitFor();
+await page.locator('.run[data-outcome="done"] .answer').waitFor();
+await accessible("a denial");
+await view("Query");
+await write("SELECT one FROM kept");
+await page.keyboard.press("ControlOrMeta+Enter");
+await page.locator(".failure-code", { hasText: "table_not_found" }).waitFor();
 await view("Ask");
 await page.getByRole("button", { name: "New question" }).click();
 await page.getByRole("textbox", { name: "Question" }).fill("wait");
@@ -720,7 +738,9 @@ const running = await page.locator(".numbers div", { hasText: "queries run now" 
 assert.equal(Number(running), await page.getByRole("list", { name: "Queries that run now" }).locator("li").count());
 await picture("activity");
 await accessible("Activity");
-assert.match(await page.locator(".numbers").innerText(), /memory of the server\s+[\d.]+ [MG]B/);
+for (const room of [/memory of the server\s+[\d.]+ [MG]B/, /disk left\s+[\d.]+ [MGT]B/, /spilled to disk\s+[\d.]+ (bytes?|[kMG]B)/]) {
+  assert.match(await page.locator(".numbers").innerText(), room);
+}
 await page.locator(".activity li", { hasText: "cos(value)" }).getByRole("button", { name: /^Kill query/ }).click();
 await page.locator(".activity li", { hasText: "cos(value)" }).waitFor({ state: "detached" });
 // A button stays that of its query where another one comes above it.
@@ -865,6 +885,13 @@ await page.getByText("said: Delimiter").waitFor();
 await view("Settings");
 await page.getByText("Python (ADBC").click();
 await page.locator(".recipe[open] .code", { hasText: new URL(url).host }).first().waitFor();
+// Programs that take an address of their own are set up with a click.
+const added = async (name) => page.locator(".recipe").getByRole("link", { name, includeHidden: true }).getAttribute("href");
+const mcp = { url: `${new URL(url).origin}/mcp`, ...(token === "" ? {} : { headers: { Authorization: "Bearer TOKEN" } }) };
+const cursor = new URL(await added("Add to Cursor"));
+assert.deepEqual([cursor.protocol, JSON.parse(atob(cursor.searchParams.get("config")))], ["cursor:", mcp]);
+const [scheme, config] = (await added("Add to VS Code")).split("?");
+assert.deepEqual([scheme, JSON.parse(decodeURIComponent(config))], ["vscode:mcp/install", { name: "querent", type: "http", ...mcp }]);
 if (token === "") {
   // Administrators see the server's settings.
   await page.getByText(/^\d+ settings, /).click();

@@ -368,6 +368,38 @@ async fn a_small_models_prompt_says_what_it_needs() {
     assert_eq!(formats, [false, true]);
 }
 
+/// The server's own tables, which no search of the catalog finds, and a query of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_can_be_asked_about_itself() {
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
+        turn(json!([tool_call("search_schema", json!({"query": "running queries"}))])),
+        turn(json!([run_sql("SELECT statement FROM system.queries")])),
+        turn(json!([{"text": "The query that asks."}])),
+    ]}]}))
+    .await;
+    let transcript = fixture.transcript("Which queries are running now?", false).await;
+    let prompt = fixture.prompt(0);
+    for (table, columns) in [
+        ("queries", "id, subject, default_database, statement, started_at, memory_bytes"),
+        ("runs", "run_id, subject, question, model_id, status, started_at, finished_at, protocol"),
+        ("metrics", "name, labels, value"),
+        ("index", "objects, state, in_memory, without_vector"),
+        ("tables", "database, name, kind, comment, row_count"),
+    ] {
+        assert!(prompt.contains(&format!("\nsystem.{table}({columns})")), "{prompt}");
+        // They are there as the prompt says.
+        let sql = format!("SELECT {columns} FROM system.{table}");
+        fixture.execute(&sql).await;
+    }
+    // Models of other programs look for them.
+    let found = fixture.model.requests()[1].messages.last().unwrap().content.clone();
+    assert!(found.contains("\nsystem.queries(id, "), "{found}");
+    assert!(transcript.text.contains("SELECT statement FROM system.queries"), "{}", transcript.text);
+    let other = fixture.model.requests().len();
+    fixture.transcript("Which carrier had the most flights?", false).await;
+    assert!(!fixture.prompt(other).contains("system."), "{}", fixture.prompt(other));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn example_values_are_of_rows_that_are_there() {
     let fixture = AgentFixture::new(small_script()).await;

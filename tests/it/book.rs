@@ -1,6 +1,7 @@
-//! `docs/` as a book: its table of contents names every page once, and every link between pages leads somewhere.
+//! `docs/` as a book: its table of contents names every page once, every link between pages leads somewhere, and mdBook
+//! makes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The places that links can name in a page, as GitHub and mdBook make them of headings.
@@ -90,4 +91,46 @@ fn every_link_leads_somewhere() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
     assert!(followed > 200, "only {followed} links were found");
+}
+
+/// The texts in quotes after each `start` of a page.
+fn quoted_after<'a>(page: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+    page.split(start).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+/// Each page is one of the book, and what its pages link to and show is there.
+#[test]
+fn the_book_is_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut mdbook = querent_tests::check_program("mdbook");
+    let built = mdbook.arg("build").arg("--dest-dir").arg(folder.path()).arg(docs()).output().unwrap();
+    let said = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success() && !said.contains("WARN") && !said.contains("ERROR"), "{said}");
+    let chapters = page_names().into_iter().filter(|name| name != "SUMMARY.md");
+    let pages: BTreeMap<String, String> = chapters
+        .map(|name| {
+            let page = name.replace(".md", ".html");
+            let text = read(&folder.path().join(&page));
+            (page, text)
+        })
+        .collect();
+    let mut broken = Vec::new();
+    let mut followed = 0;
+    for (name, text) in &pages {
+        for link in quoted_after(text, "href=\"").chain(quoted_after(text, "src=\"")) {
+            // Other files of the repository are no part of the book.
+            if link.contains(':') || link.starts_with("../") {
+                continue;
+            }
+            followed += 1;
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let file = if file.is_empty() { name.as_str() } else { file };
+            let lacks_place = |page: &String| !place.is_empty() && !page.contains(&format!("id=\"{place}\""));
+            if !folder.path().join(file).exists() || pages.get(file).is_some_and(lacks_place) {
+                broken.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(followed > 1_000, "only {followed} links were found");
 }

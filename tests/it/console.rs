@@ -167,6 +167,20 @@ async fn words_are_on_the_screen_soon_after_they_were_sent() {
     assert!(printed.ends_with("ok\n"), "{printed}");
 }
 
+/// The first paint and its scripts, and a million rows. `QUERENT_CONSOLE_TIMES` is how many times as long as the bars things
+/// may take: they are for a released build on a quiet machine.
+#[tokio::test]
+#[cfg_attr(not(has_browser), ignore = "needs Chromium, and `playwright-core` beside the client libraries for Node")]
+async fn the_console_is_there_soon_and_scrolls_a_million_rows() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let times = std::env::var("QUERENT_CONSOLE_TIMES").unwrap_or_else(|_| "100".to_owned());
+    let mut node = NodeJs::client("console_speed.mjs");
+    node.args([server.url("/"), times]);
+    let [printed, _] = run_client(node).await;
+    println!("{printed}");
+    assert!(printed.ends_with("ok\n"), "{printed}");
+}
+
 /// With tools that write, so that the person is asked.
 fn settings() -> TestSettings {
     TestSettings::default().script(script()).change(|settings| settings.agent.write_tools = true)

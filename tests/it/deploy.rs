@@ -70,6 +70,22 @@ fn the_dashboard_shows_every_metric_by_its_name() {
     assert_eq!(ids.len(), dashboard["panels"].as_array().unwrap().len(), "each panel has an id of its own");
 }
 
+/// Nothing here runs these: each is at least what its schema asks for.
+#[test]
+fn files_for_other_programs_are_of_their_schemas() {
+    for (schema, file) in [
+        ("vendor.github-workflows", ".github/workflows/release.yml"),
+        ("vendor.compose-spec", "deploy/compose.yaml"),
+        ("vendor.compose-spec", "deploy/cluster.yaml"),
+    ] {
+        let mut check = querent_tests::check_program("check-jsonschema");
+        check.args(["--builtin-schema", schema, file]).current_dir(querent_tests::package_folder().join(".."));
+        let done = check.output().unwrap();
+        let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(done.status.success(), "{file}: {said}");
+    }
+}
+
 /// systemd starts a unit five times in ten seconds, and then never again, unless it says otherwise.
 #[test]
 fn the_service_is_started_until_it_runs() {

@@ -309,6 +309,41 @@ fn installing() {
     check("docs/install.md", 1);
 }
 
+/// The chart of an answer, as a file.
+#[test]
+fn page_of_charts() {
+    let machine = CleanMachine::new();
+    let made = machine.run("printf 'carrier,delay\\nUA,1\\nUA,2\\nAA,3\\n' > flights.csv; querent import flights.csv");
+    assert!(made.status.success(), "{made:?}");
+    machine.model(&json!({ "runs": [{ "turns": [
+        { "events": [run_sql("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC")] },
+        { "events": [{ "text": "**UA** operated the most." }] },
+    ] }] }));
+    let text = std::fs::read_to_string(package_folder().join("../docs/charts.md")).unwrap();
+    let scripts: Vec<(String, String)> = blocks(&text).into_iter().filter(|(language, _)| language == "sh").collect();
+    assert_eq!(scripts.len(), 1);
+    let asked = machine.run(&scripts[0].1);
+    assert!(asked.status.success(), "{asked:?}");
+    let chart = std::fs::read_to_string(machine.work().join("carriers.svg")).unwrap();
+    assert!(chart.starts_with("<svg") && chart.contains(">UA<"), "{chart}");
+}
+
+/// The programs in Python of the pages of protocols, those of a page as one, beside a server.
+#[test]
+fn programs_of_protocols() {
+    for (page, expected_programs) in [("docs/openai.md", 3), ("docs/messages.md", 1)] {
+        let mut machine = CleanMachine::new();
+        machine.serve();
+        let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
+        let programs = blocks(&text).into_iter().filter(|(language, _)| language == "python");
+        let programs: Vec<String> = programs.map(|(_, program)| program).collect();
+        assert_eq!(programs.len(), expected_programs, "{page}");
+        let output = machine.run_python(&programs.join("\n"));
+        let [printed, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert!(output.status.success() && printed.contains("United Air Lines"), "{page}:\n{printed}\n{said}");
+    }
+}
+
 #[test]
 fn pages_of_clients() {
     check("docs/client-claude.md", 4);

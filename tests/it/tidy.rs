@@ -144,6 +144,24 @@ fn every_metric_is_documented() {
     assert_eq!(described, explained, "docs/configuration.md and flight/src/metrics.rs");
 }
 
+/// The events of ask: the table of the page has all of them, and no other.
+#[test]
+fn every_event_is_documented() {
+    let page = read(&root().join("docs/http.md"));
+    let (_, table) = page.split_once("| event | data | when |\n|---|---|---|\n").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with("| `"));
+    let explained: BTreeSet<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    let source = read(&root().join("agent/src/protocols/ask.rs"));
+    let missing: Vec<&&str> = explained.iter().filter(|name| !source.contains(&format!("\"{name}\""))).collect();
+    assert!(missing.is_empty(), "docs/http.md explains {missing:?}, which ask does not send");
+    let sent = source.split("(\"").skip(1).filter_map(|rest| rest.split_once("\", ")).map(|(name, _)| name);
+    let sent: BTreeSet<&str> =
+        sent.filter(|name| name.chars().all(|char| char.is_ascii_lowercase() || char == '_')).collect();
+    assert!(sent.len() > 8, "{sent:?}");
+    let silent: Vec<&&str> = sent.difference(&explained).collect();
+    assert!(silent.is_empty(), "docs/http.md does not explain {silent:?}");
+}
+
 #[test]
 fn every_tool_is_documented_and_has_a_case() {
     let page = read(&root().join("docs/agent.md"));
@@ -176,7 +194,7 @@ fn figures_in_documents_name_their_command() {
         let text = read(&root().join(file));
         for section in text.split("\n## ").filter(|section| section.contains("| ") && has_measure(section)) {
             assert!(
-                section.contains("make bench"),
+                ["make bench", "make console-bars", "make store-scan"].iter().any(|command| section.contains(command)),
                 "a table of figures in {file} does not name the command that makes it"
             );
         }

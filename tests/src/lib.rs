@@ -20,8 +20,8 @@ pub use fuzzed_server::FuzzedServer;
 pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
 pub use postgres::{PostgresProcess, SuspendedPostgres};
 pub use process::{
-    NodeJs, Python, ServerProcess, models_dir, nycflights_dir, package_folder, python_package, querent_binary,
-    run_client,
+    NodeJs, Python, ServerProcess, check_program, models_dir, nycflights_dir, package_folder, python_package,
+    querent_binary, run_client,
 };
 pub use random::{Mutator, RandomNumbers};
 pub use s3::{BUCKET, ProxiedRequest, S3Server, StoreFault};

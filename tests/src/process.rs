@@ -241,6 +241,11 @@ impl Drop for ServerProcess {
     }
 }
 
+/// Returns a command that runs a program of `scripts/requirements/checks.in`.
+pub fn check_program(name: &str) -> Command {
+    Command::new(installed("QUERENT_CHECKS", "checks-venv").join("bin").join(name))
+}
+
 /// Returns the path that an environment variable names, else the one of that name in the cache folder, where
 /// `scripts/setup.sh` installs.
 pub(crate) fn installed(variable: &str, name: &str) -> PathBuf {

@@ -8,10 +8,14 @@ use super::arguments::ToolArguments;
 use super::table_view::{TableView, relationship_json, tables_text};
 use super::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
+use crate::prompt::own_tables_for;
+use crate::tokens::estimate_tokens;
 
 const NAME: &str = "search_schema";
 const DEFAULT_TABLES: usize = 8;
 const MAX_TABLES: usize = 20;
+/// The server's own tables take at most one such part of the text.
+const OWN_TABLES_SHARE: usize = 4;
 
 pub(super) struct SearchSchema;
 
@@ -77,7 +81,12 @@ impl Tool for SearchSchema {
             })
             .collect();
         let edges: Vec<Value> = relationships.iter().map(relationship_json).collect();
-        let mut text = tables_text(context, &shown, &relationships, &query, context.text_tokens);
+        let own_tables = own_tables_for(&query, context.text_tokens / OWN_TABLES_SHARE);
+        let left = match own_tables {
+            "" => context.text_tokens,
+            lines => context.text_tokens.saturating_sub(estimate_tokens(lines) + 2),
+        };
+        let mut text = tables_text(context, &shown, &relationships, &query, left);
         if text.is_empty() {
             text = "no table fits; try other words, or list_databases".to_owned();
         }
@@ -85,6 +94,10 @@ impl Tool for SearchSchema {
             "query": query, "tables": tables, "table_count": tables.len(), "relationships": edges,
             "truncated": truncated,
         });
+        if !own_tables.is_empty() {
+            text.push('\n');
+            text.push_str(own_tables);
+        }
         if let Some(missing) = missing {
             text.push_str("\nnote: tables were found by name and by text only; if one is missing, try its own words");
             result["missing_meaning"] = json!({ "reason": missing.reason, "hint": missing.hint });

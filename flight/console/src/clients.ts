@@ -1,12 +1,7 @@
 // What a query is in other clients: text to copy.
 import { token } from "./api";
-import { hostAndPort } from "./recipes";
+import { hostAndPort, shellWord } from "./recipes";
 import type { Statement } from "./statement";
-
-/** A text as one word of a POSIX shell. */
-function shellWord(text: string): string {
-  return `'${text.replace(/'/g, `'\\''`)}'`;
-}
 
 function pythonText(text: string): string {
   return text.includes("\n") && !text.includes('"""') && !text.includes("\\") && !text.endsWith('"')

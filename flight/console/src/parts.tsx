@@ -1,6 +1,6 @@
 // Small parts that several views have.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { QuerentError } from "querent-client";
 
 import { Cell } from "./cell";
@@ -44,9 +44,12 @@ export interface MenuItem {
 export function Menu(props: { label: string; items: MenuItem[]; disabled?: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const place = useRef<HTMLDivElement>(null);
+  // Before the page is painted: a key that comes right after the click would be overtaken.
+  useLayoutEffect(() => {
+    if (isOpen) place.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+  }, [isOpen]);
   useEffect(() => {
     if (!isOpen) return;
-    place.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const outside = (event: Event) => {
       if (!place.current?.contains(event.target as Node)) setOpen(false);
     };

@@ -4,6 +4,18 @@ export interface Recipe {
   name: string;
   about: string;
   text: string;
+  /** Where a program of this machine asks whether to set itself up so. */
+  link?: { name: string; address: string };
+}
+
+/** An address that a program opens with these settings in Base64, which is of bytes. */
+function base64(settings: object): string {
+  return encodeURIComponent(btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(settings)))));
+}
+
+/** A text as one word of a POSIX shell. */
+export function shellWord(text: string): string {
+  return `'${text.replace(/'/g, `'\\''`)}'`;
 }
 
 /** The host with its port, which browsers leave away where it is the usual one and gRPC's clients want. */
@@ -20,6 +32,7 @@ export function recipes(place: Location, hasToken: boolean): Recipe[] {
   const bearer = hasToken ? ` -H 'Authorization: Bearer TOKEN'` : "";
   const key = hasToken ? "TOKEN" : "none";
   const mcp = { url: `${origin}/mcp`, ...(hasToken ? { headers: { Authorization: "Bearer TOKEN" } } : {}) };
+  const vscode = { name: "querent", type: "http", ...mcp };
   const desktop = {
     command: "querent", args: ["mcp", "--server", origin], ...(hasToken ? { env: { QUERENT_TOKEN: "TOKEN" } } : {}),
   };
@@ -52,8 +65,18 @@ export function recipes(place: Location, hasToken: boolean): Recipe[] {
     { name: "Superset", about: "pip install flightsql-dbapi where Superset runs; Database connections, Other.", text: sqlalchemy },
     { name: "Claude Code", about: "", text: `claude mcp add --transport http querent ${origin}/mcp${hasToken ? ' --header "Authorization: Bearer TOKEN"' : ""}` },
     { name: "Claude Desktop", about: "claude_desktop_config.json (Settings, Developer, Edit Config); it starts the program querent, which is to be on this path.", text: JSON.stringify({ mcpServers: { querent: desktop } }, null, 2) },
-    { name: "Cursor", about: ".cursor/mcp.json, or ~/.cursor/mcp.json for all projects", text: JSON.stringify({ mcpServers: { querent: mcp } }, null, 2) },
-    { name: "VS Code", about: ".vscode/mcp.json", text: JSON.stringify({ servers: { querent: { type: "http", ...mcp } } }, null, 2) },
+    {
+      name: "Cursor",
+      about: ".cursor/mcp.json, or ~/.cursor/mcp.json for all projects",
+      text: JSON.stringify({ mcpServers: { querent: mcp } }, null, 2),
+      link: { name: "Add to Cursor", address: `cursor://anysphere.cursor-deeplink/mcp/install?name=querent&config=${base64(mcp)}` },
+    },
+    {
+      name: "VS Code",
+      about: "One line; or in .vscode/mcp.json, as querent mcp --print-config vscode has it.",
+      text: `code --add-mcp ${shellWord(JSON.stringify(vscode))}`,
+      link: { name: "Add to VS Code", address: `vscode:mcp/install?${encodeURIComponent(JSON.stringify(vscode))}` },
+    },
     {
       name: "Codex",
       about: "~/.codex/config.toml",

@@ -74,6 +74,9 @@ async fn metrics_do_not_count_what_is_hidden() {
     for (token, sees_all) in [("admin-tok", true), ("reader-tok", true), (made["token"].as_str().unwrap(), false)] {
         let text = server.get("/metrics", Some(token)).await.text;
         assert!(text.contains("querent_connections"), "{text}");
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        assert!(value("querent_disk_free_bytes ") > Some(0.0), "{text}");
+        assert!(value("querent_spill_bytes ") >= Some(0.0), "{text}");
         assert_eq!(text.contains("querent_index_in_memory"), sees_all, "{text}");
         let request = server.http.post(server.url("/v1/query?format=csv")).header("content-type", "application/sql");
         let sql = "SELECT count(*) > 0 AS n FROM system.metrics WHERE name LIKE 'querent_index_%'";

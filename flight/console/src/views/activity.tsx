@@ -99,6 +99,8 @@ function Numbers({ shown: { queries, numbers } }: { shown: Shown }) {
     ["rows sent", whole(sum("querent_query_rows_total"))],
     ["questions asked", whole(sum("querent_runs_total"))],
     ["memory of the server", bytes(sum("querent_resident_bytes"))],
+    ["disk left", bytes(sum("querent_disk_free_bytes"))],
+    ["spilled to disk", bytes(sum("querent_spill_bytes"))],
     ["objects to index", whole(sum("querent_index_in_memory"))],
     ["not found by meaning yet", whole(sum("querent_index_without_vector"))],
   ];

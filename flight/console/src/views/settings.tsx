@@ -143,7 +143,10 @@ function RecipeBox({ recipe }: { recipe: Recipe }) {
       <summary>{recipe.name}</summary>
       {recipe.about && <p class="soft">{recipe.about}</p>}
       <pre class="code">{recipe.text}</pre>
-      <button onClick={() => void copy(recipe.text, recipe.name)}>Copy</button>
+      <div class="row">
+        <button onClick={() => void copy(recipe.text, recipe.name)}>Copy</button>
+        {recipe.link && <a href={recipe.link.address}>{recipe.link.name}</a>}
+      </div>
     </details>
   );
 }
