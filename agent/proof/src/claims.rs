@@ -364,7 +364,13 @@ fn sum_of_row(
     let cells: Vec<(usize, f64)> =
         columns.iter().filter_map(|column| Some((*column, number_of(result.rows.get(row)?.get(*column)?)?))).collect();
     let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
-    let is_sum = cells.len() > 1 && cells.iter().all(|(_, value)| *value >= 0.0) && sum == number.value;
+    let are_parts = cells.iter().all(|(_, value)| *value >= 0.0);
+    // Wins, draws and losses are the matches, whatever else a row has.
+    let parts = |run: &&[(usize, f64)]| run.iter().map(|(_, value)| *value).sum::<f64>() == number.value;
+    let run = cells.windows(3).find(parts).map(<[(usize, f64)]>::to_vec);
+    let cells = if sum == number.value { cells } else { run.unwrap_or_default() };
+    let sum = number.value;
+    let is_sum = cells.len() > 1 && are_parts;
     is_sum.then(|| ProofOrigin::Expression {
         expression: cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + "),
         value: sum,
@@ -458,7 +464,9 @@ pub(super) fn day_or_month_of(value: &Value) -> Option<NaiveDate> {
 /// Finds what the months of a quarter make together.
 fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let quarter = quarter_in(place.clause).or_else(|| quarter_in(place.sentence))?;
-    let year = tokens_in(place.sentence).iter().find_map(|token| match &token.kind {
+    // 1,864 is no year.
+    let is_year = |token: &TextToken| token.text.len() == 4 && token.text.chars().all(|c| c.is_ascii_digit());
+    let year = tokens_in(place.sentence).iter().filter(|token| is_year(token)).find_map(|token| match &token.kind {
         TextTokenKind::Number(number) if (1700.0..2200.0).contains(&number.value) => Some(number.value as i32),
         _ => None,
     });

@@ -35,6 +35,9 @@ impl Prover {
         if let Some(origin) = self.time_length_origin(token, place) {
             return origin;
         }
+        if let Some(origin) = self.beside_columns_origin(token, place) {
+            return origin;
+        }
         let TextTokenKind::Number(number) = &token.kind else { return own };
         if !number.is_scaled {
             return own;
@@ -274,7 +277,9 @@ impl Prover {
         results.find_map(|result| {
             let others = result.rows_but_named(place).or_else(|| result.rows_of_others(place));
             let rows = others.unwrap_or_else(|| result.named_rows(place));
-            bound_origin(result, bound, number, unit, &rows, place.statement())
+            // Of `three days went above 28 °C, and the wind blew at up to 43 km/h` the wind is another clause's.
+            let mut texts = [place.statement(), place.clause].into_iter();
+            texts.find_map(|text| bound_origin(result, bound, number, unit, &rows, text))
         })
     }
 
