@@ -389,7 +389,12 @@ pub(super) fn wrongly_listed(result: &ProofRows, sentence: &str) -> Option<usize
     let columns = columns_of(result, before).into_iter().filter(|column| count(*column, &all).is_some());
     let wrong =
         |column: usize| named.iter().copied().find(|row| count(column, &[*row]).is_some_and(|(held, _)| held == 0));
-    let found: Vec<Option<usize>> = columns.map(wrong).collect();
+    // Of the columns those that as many are beyond as are listed.
+    let columns: Vec<usize> = columns.collect();
+    let are_so_many = |column: &usize| count(*column, &all).is_some_and(|(held, _)| held == named.len());
+    let meant: Vec<usize> = columns.iter().copied().filter(are_so_many).collect();
+    let meant = if meant.is_empty() { columns } else { meant };
+    let found: Vec<Option<usize>> = meant.into_iter().map(wrong).collect();
     if found.iter().any(Option::is_none) { None } else { found.first().copied().flatten() }
 }
 

@@ -14,7 +14,7 @@ use super::ranks::measured_columns;
 use super::rates::is_of_counts;
 use super::row_counts::row_count_origin;
 use super::rows::{ProofRows, RowMemo, TokenPlace};
-use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, says, tokens_in};
+use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, says, tokens_in};
 use super::units::{unit_at, unit_beside};
 use super::{CellReference, ProofOrigin, Prover, number_of};
 
@@ -56,7 +56,9 @@ impl Prover {
         let start = place.offset + token.start;
         let mut tokens = tokens_in(place.sentence).into_iter().filter(|one| one.start == start);
         let day = tokens.find(|one| matches!(one.kind, TextTokenKind::Date(_) | TextTokenKind::YearDay { .. }));
-        if let (TextTokenKind::Number(_), Some(day)) = (&token.kind, day) {
+        let is_day = |one: &TextToken| !matches!(one.kind, TextTokenKind::Number(_)) && one.start == token.start;
+        let is_cut = !tokens_in(place.clause).iter().any(is_day);
+        if let (TextTokenKind::Number(_), Some(day), true) = (&token.kind, day, is_cut) {
             return self.results.iter().rev().find_map(|result| {
                 let mut cells = result.cells().filter(|(_, _, value)| day.equals(value, ShareScale::Unknown));
                 cells.next().map(|(row, column, value)| result.cell_origin(row, column, value))
@@ -171,6 +173,11 @@ impl DerivedColumn {
     }
 }
 
+/// Whether a column is called by a word.
+fn has_column(result: &ProofRows, word: &str) -> bool {
+    result.columns.iter().any(|name| name.to_lowercase().split('_').any(|part| part == word))
+}
+
 fn number_as_value(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { Value::from(value as i64) } else { Value::from(value) }
 }
@@ -193,7 +200,9 @@ fn derived_columns(
         let is_only = shares.len() == 1;
         found.extend(shares.into_iter().map(|share| DerivedColumn { is_said: is_only && bounds_percent, ..share }));
     }
-    found.extend(of_pairs(measured, |rate, amount| product_of(result, rate, amount, place)));
+    // A percentage is one of what amounts are worth only where the sentence speaks of that.
+    let products = of_pairs(measured, |rate, amount| product_of(result, rate, amount, place)).into_iter();
+    found.extend(products.filter(|product| product.is_said || !number.is_percent));
     if !number.is_percent {
         found.extend(of_pairs(measured, |whole, part| rest_of(result, whole, part, place)));
         let is_per_hundred = place.clause.contains("/100") || place.clause.contains("per 100");
@@ -251,7 +260,7 @@ fn product_of(result: &ProofRows, rate: usize, amount: usize, place: TokenPlace<
         scale: ShareScale::Amount,
         sources: [amount, rate],
         cells: values_of(result, rate, amount).into_iter().map(|pair| pair.map(cell)).collect(),
-        is_said: says(place.sentence, &WORTH),
+        is_said: WORTH.iter().any(|word| find_word(place.sentence, word).is_some() && !has_column(result, word)),
         is_length: false,
     })
 }

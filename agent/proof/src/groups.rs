@@ -215,7 +215,8 @@ fn of_groups(
             return Some(found);
         }
     }
-    for group in groups {
+    let may_be_share = !number.is_percent || says(place.sentence, &WHOLES);
+    for group in groups.iter().filter(|_| may_be_share) {
         for column in &columns {
             if let Some(term) = term_of(column, group) {
                 candidates.consider_group(&term, column);
@@ -368,6 +369,35 @@ fn changed(
         }
     }
     candidates.proven()
+}
+
+/// Returns what proves, or refutes, a percentage that the words right behind it call one over a period, `6.2 % quarter over quarter`,
+/// of the row that the sentence names first; `None` where they do not, or where the rows have no such period.
+pub(super) fn over_period_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
+    let TextTokenKind::Number(number) = &token.kind else { return None };
+    let behind = place.clause.get(token.end..)?.trim_start_matches(['%', ' ', '*']).to_lowercase();
+    let begins = |words: &[&str]| words.iter().any(|words| behind.starts_with(words));
+    if !number.is_percent || result.rows.len() < 2 || result.rows.len() > MAX_ROWS {
+        return None;
+    }
+    let (row, _) = *result.labels_in_order(place.sentence).first()?;
+    let base = match (begins(&OVER_YEAR), begins(&OVER_PERIOD)) {
+        (true, _) => row_of_year_before(result, row)?,
+        (_, true) => row_before(result, row)?,
+        _ => return None,
+    };
+    let found = measured_columns(result, "").into_iter().find_map(|column| {
+        let value = |row: usize| number_of(result.rows.get(row)?.get(column)?);
+        let (now, then) = (value(row)?, value(base)?);
+        let change = 100.0 * (now - then) / then;
+        let fits = number.stands_for(change, ShareScale::Percent) || number.stands_for(-change, ShareScale::Percent);
+        fits.then(|| ProofOrigin::Expression {
+            expression: format!("100.0e0 * ({now:?} - ({then:?})) / ({then:?})"),
+            value: change,
+            cells: vec![result.cell(row, column), result.cell(base, column)],
+        })
+    });
+    Some(found.unwrap_or(ProofOrigin::Unproven))
 }
 
 /// Finds the percentage points between two rows that are named: between their shares of all, and between fractions.

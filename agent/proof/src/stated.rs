@@ -56,7 +56,10 @@ impl StatedNumber {
         let (value, sql, cells) = match origin {
             ProofOrigin::Cell { cell, value, .. } => {
                 let value = number_of(value)?;
-                (value, format!("({value:?})"), vec![cell.clone()])
+                // What is spent is written without its sign.
+                let is_loss = value < 0.0 && number.value > 0.0;
+                let sql = if is_loss { format!("(-({value:?}))") } else { format!("({value:?})") };
+                (if is_loss { -value } else { value }, sql, vec![cell.clone()])
             }
             ProofOrigin::Expression { expression, value, cells } => (*value, format!("({expression})"), cells.clone()),
             ProofOrigin::RowCount { .. } | ProofOrigin::Question => {
