@@ -55,7 +55,9 @@ const RISES: [&str; 25] = [
     " subió",
     "gestegen",
 ];
-const FALLS: [&str; 26] = [
+const FALLS: [&str; 28] = [
+    "slipp",
+    "slid ",
     "slump",
     "plung",
     "plummet",
@@ -193,7 +195,7 @@ impl AnnouncedOperation {
                 "on avg",
                 "durchschnitt",
                 "im schnitt",
-                "moyenne",
+                "moyen",
                 "promedio",
                 "la media ",
                 "in media ",

@@ -374,6 +374,30 @@ pub(super) fn count_origin(result: &ProofRows, number: &WrittenNumber, sentence:
     })
 }
 
+/// Returns a row that a sentence lists beyond a bound, and that is not: of `two stores are above 5: A and B` one with 4.25.
+pub(super) fn wrongly_listed(result: &ProofRows, sentence: &str) -> Option<usize> {
+    let (before, list) = sentence.split_once(": ")?;
+    let bounds: Vec<BoundedNumber> = bounds_in(before).into_iter().filter(|one| one.bound.is_strict()).collect();
+    let [one] = bounds.as_slice() else { return None };
+    let named = result.labelled(list);
+    let are_few = (2..=MAX_COUNTED).contains(&result.rows.len()) && result.rows.len() == result.row_count;
+    if !are_few || named.is_empty() || denies(sentence) || !result.labelled(before).is_empty() {
+        return None;
+    }
+    let all: Vec<usize> = (0..result.rows.len()).collect();
+    let count = |column: usize, rows: &[usize]| counted(result, column, rows, one.bound, &one.number, one.unit);
+    let columns = columns_of(result, before).into_iter().filter(|column| count(*column, &all).is_some());
+    let wrong =
+        |column: usize| named.iter().copied().find(|row| count(column, &[*row]).is_some_and(|(held, _)| held == 0));
+    // Of the columns those that as many are beyond as are listed.
+    let columns: Vec<usize> = columns.collect();
+    let are_so_many = |column: &usize| count(*column, &all).is_some_and(|(held, _)| held == named.len());
+    let meant: Vec<usize> = columns.iter().copied().filter(are_so_many).collect();
+    let meant = if meant.is_empty() { columns } else { meant };
+    let found: Vec<Option<usize>> = meant.into_iter().map(wrong).collect();
+    if found.iter().any(Option::is_none) { None } else { found.first().copied().flatten() }
+}
+
 /// Counts the rows of which a bound holds in a column. Returns `None` where the column has values of another order, or of
 /// another kind than the unit beside the number.
 fn counted(

@@ -12,10 +12,11 @@ const MOST_CHANCE: f64 = 0.02;
 /// Another candidate is of the magnitude of a number where it is at most so many times as much or as little.
 const MAGNITUDE: f64 = 10.0;
 /// What a year has of shorter periods: `1,620 a month, or 19,440 a year`.
-pub(super) const YEARS: [&str; 9] =
-    ["year", "yearly", "annual", "annually", "jahr", "jährlich", "par an", "año", "anno"];
+pub(super) const YEARS: [&str; 11] =
+    ["annualised", "annualized", "year", "yearly", "annual", "annually", "jahr", "jährlich", "par an", "año", "anno"];
 const PERIODS_OF_YEAR: [f64; 3] = [12.0, 52.0, 365.0];
-const MEANS: [&str; 14] = [
+const MEANS: [&str; 15] = [
+    "moyen",
     "average",
     "averaged",
     "averages",
@@ -32,7 +33,7 @@ const MEANS: [&str; 14] = [
     "media",
 ];
 /// Parts of the names of columns that are multiplied by what they are for each of: `yield_t_per_ha`.
-const RATES: [&str; 9] = ["per", "price", "unit", "yield", "yld", "cost", "fee", "fare", "avg"];
+const RATES: [&str; 12] = ["per", "price", "unit", "yield", "yld", "cost", "fee", "fare", "avg", "adr", "arpu", "wage"];
 
 /// A cell of a column, or the sum of several, in the unit of the number.
 pub(super) struct Term {
@@ -391,7 +392,7 @@ impl<'a> Candidates<'a> {
 }
 
 /// Whether a column says how much each of another is, by its name.
-fn is_rate(result: &ProofRows, column: usize) -> bool {
+pub(super) fn is_rate(result: &ProofRows, column: usize) -> bool {
     let name = result.columns.get(column).map(|name| name.to_lowercase()).unwrap_or_default();
     name.split('_').any(|part| RATES.contains(&part))
 }

@@ -11,15 +11,15 @@ use super::candidates::most_candidates;
 use super::contradictions::is_day_or_year;
 use super::counted_rows::counted_rows_origin;
 use super::extremes::{GREATEST, LEAST};
-use super::foreign_numbers::without_added_part;
 use super::ranks::measured_columns;
 use super::rates::{is_called, is_of_counts, rate_origin};
 use super::rows::{ProofRows, TokenPlace};
+use super::spans::days_between;
 use super::tokens::{
     ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, find_word, last_words, says, tokens_in,
 };
 use super::units::unit_at;
-use super::{CellReference, ProofOrigin, number_of};
+use super::{ProofOrigin, number_of};
 
 /// Rows that are looked at.
 const MAX_ROWS: usize = 100;
@@ -31,8 +31,6 @@ const VERSUS: [&str; 5] = ["to", "-", "–", ":", "against"];
 const PRICES: [&str; 8] = ["price", "cost", "fee", "rate", "fare", "wage", "amount", "value"];
 pub(super) const QUANTITIES: [&str; 10] =
     ["sold", "quantity", "qty", "units", "count", "n", "number", "hours", "items", "orders"];
-/// Units of time behind a number, by their days.
-const DAY_UNITS: [(&str, f64); 4] = [("day", 1.0), ("week", 7.0), ("month", 30.436_875), ("year", 365.2425)];
 
 /// Returns what proves a number by how it stands in its sentence.
 pub(super) fn claimed_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
@@ -272,38 +270,6 @@ pub(super) fn has_word(text: &str, name: &str) -> bool {
         })
 }
 
-/// Finds `202 days between the first and the last`.
-fn days_between(
-    result: &ProofRows,
-    token: &TextToken,
-    number: &WrittenNumber,
-    place: TokenPlace<'_>,
-) -> Option<ProofOrigin> {
-    let behind = without_added_part(&place.clause[token.end..]).trim_start().to_lowercase();
-    let (_, length) = DAY_UNITS.iter().find(|(unit, _)| behind.starts_with(unit))?;
-    let named = result.named_rows(place);
-    // `Two years after B's`: of one row of a sentence that names others.
-    let named = if named.len() == 1 { result.labelled(place.sentence) } else { named };
-    let days: Vec<(CellReference, NaiveDate)> = result
-        .cells()
-        .filter(|(row, _, _)| named.is_empty() || named.contains(row))
-        .filter_map(|(row, column, value)| Some((result.cell(row, column), day_or_month_of(value)?)))
-        .take(MAX_ROWS)
-        .collect();
-    let first = days.iter().min_by_key(|(_, day)| *day)?;
-    let last = days.iter().max_by_key(|(_, day)| *day)?;
-    let (from, to) = (first.1.num_days_from_ce(), last.1.num_days_from_ce());
-    let found = f64::from(to - from) / length;
-    // Both ends may be counted.
-    let is_so = |value: f64| number.stands_for(value, ShareScale::Unknown) || (value - number.value).abs() < 0.5;
-    let is_counted = *length == 1.0 && is_so(found + 1.0);
-    (from != to && (is_so(found) || is_counted)).then(|| ProofOrigin::Expression {
-        expression: format!("({to}.0e0 - {from}.0e0) / {length:?}"),
-        value: found,
-        cells: vec![first.0.clone(), last.0.clone()],
-    })
-}
-
 /// Finds a price times a quantity of the row that the clause names, and an amount times a share of it.
 fn product(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let [row] = *result.named_rows(place).as_slice() else { return None };
@@ -364,7 +330,13 @@ fn sum_of_row(
     let cells: Vec<(usize, f64)> =
         columns.iter().filter_map(|column| Some((*column, number_of(result.rows.get(row)?.get(*column)?)?))).collect();
     let sum: f64 = cells.iter().map(|(_, value)| *value).sum();
-    let is_sum = cells.len() > 1 && cells.iter().all(|(_, value)| *value >= 0.0) && sum == number.value;
+    let are_parts = cells.iter().all(|(_, value)| *value >= 0.0);
+    // Wins, draws and losses are the matches, whatever else a row has.
+    let parts = |run: &&[(usize, f64)]| run.iter().map(|(_, value)| *value).sum::<f64>() == number.value;
+    let run = cells.windows(3).find(parts).map(<[(usize, f64)]>::to_vec);
+    let cells = if sum == number.value { cells } else { run.unwrap_or_default() };
+    let sum = number.value;
+    let is_sum = cells.len() > 1 && are_parts;
     is_sum.then(|| ProofOrigin::Expression {
         expression: cells.iter().map(|(_, value)| format!("({value:?})")).collect::<Vec<_>>().join(" + "),
         value: sum,
@@ -458,7 +430,9 @@ pub(super) fn day_or_month_of(value: &Value) -> Option<NaiveDate> {
 /// Finds what the months of a quarter make together.
 fn sum_of_quarter(result: &ProofRows, number: &WrittenNumber, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let quarter = quarter_in(place.clause).or_else(|| quarter_in(place.sentence))?;
-    let year = tokens_in(place.sentence).iter().find_map(|token| match &token.kind {
+    // 1,864 is no year.
+    let is_year = |token: &TextToken| token.text.len() == 4 && token.text.chars().all(|c| c.is_ascii_digit());
+    let year = tokens_in(place.sentence).iter().filter(|token| is_year(token)).find_map(|token| match &token.kind {
         TextTokenKind::Number(number) if (1700.0..2200.0).contains(&number.value) => Some(number.value as i32),
         _ => None,
     });

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::bounds::widened;
+use super::bounds::{widened, wrongly_listed};
 use super::claims::has_word;
 use super::names::NamePlace;
 use super::number_of;
@@ -32,6 +32,7 @@ pub(super) fn wrong_rows(result: &ProofRows, sentence: &str) -> Vec<usize> {
     let mut wrong = wrongly_compared(result, sentence);
     wrong.extend(wrongly_without(result, sentence));
     wrong.extend(wrongly_true(result, sentence));
+    wrong.extend(wrongly_listed(result, sentence));
     wrong
 }
 

@@ -54,17 +54,29 @@ pub(super) fn group_count_origin(
     let behind = place.clause.get(token.end..)?.trim_start();
     let is_so =
         |rows: &Vec<usize>| !rows.is_empty() && rows.len() < result.rows.len() && rows.len() as f64 == number.value;
-    let of_outcome = rows_of_outcome(result, behind).filter(|(_, rows)| is_so(rows));
+    // `The main branch was built 5 times, with 4 successes`.
+    let named = result.labelled(place.sentence);
+    let of_named = |(column, rows): (usize, Vec<usize>)| {
+        let rows: Vec<usize> = rows.into_iter().filter(|row| named.contains(row)).collect();
+        is_so(&rows).then_some((column, rows))
+    };
+    let of_outcome = rows_of_outcome(result, behind);
+    let of_outcome = of_outcome.clone().filter(|(_, rows)| is_so(rows)).or_else(|| of_outcome.and_then(of_named));
     let of_day = || {
-        let rows = result.labelled(behind);
+        // `Eight builds ran on September 16 and five on September 17`.
+        let next = tokens_in(behind).into_iter().find(|one| matches!(one.kind, TextTokenKind::Number(_)));
+        let rows = result.labelled(behind.get(..next.map_or(behind.len(), |one| one.start)).unwrap_or(behind));
         let is_of_group = is_so(&rows) && rows.len() > 1 && unit_beside(token, place.clause).is_none();
         is_of_group.then(|| (result.column_of_times().unwrap_or_default(), rows))
     };
     let of_things = || {
         let word = behind.split(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
-        let column = result.label_columns().iter().copied().find(|column| {
+        let times = result.column_of_times();
+        let column = result.label_columns().iter().copied().chain(times).find(|column| {
             let name = result.columns.get(*column).map(|name| name.to_lowercase()).unwrap_or_default();
-            word.len() > 3 && name.split('_').any(|part| part.trim_end_matches('s') == word.trim_end_matches('s'))
+            let one = word.trim_end_matches('s');
+            let is_of_noun = |part: &str| part.trim_end_matches('s') == one || format!("{part}es") == word;
+            word.len() > 3 && name.split('_').any(is_of_noun)
         })?;
         let mut seen: Vec<&Value> = Vec::new();
         let first = (0..result.rows.len()).filter(|row| {
@@ -86,7 +98,7 @@ pub(super) fn group_count_origin(
 fn rows_of_outcome(result: &ProofRows, text: &str) -> Option<(usize, Vec<usize>)> {
     const OUTCOMES: [&str; 8] = ["status", "state", "outcome", "result", "stage", "verdict", "decision", "type"];
     const STEM: usize = 4;
-    const NEAR: usize = 4;
+    const NEAR: usize = 6;
     let stem = |word: &str| word.get(..STEM).map(str::to_lowercase);
     let column =
         result.columns.iter().position(|name| name.to_lowercase().split('_').any(|part| OUTCOMES.contains(&part)))?;

@@ -66,7 +66,7 @@ pub(super) fn dates_in(text: &str) -> Vec<TextToken> {
         NaiveDate::from_ymd_opt(i32::try_from(year).unwrap_or(0), month, day).map(|day| TextTokenKind::Date(vec![day]))
     };
     let words: Vec<(usize, &str)> = text
-        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\''))
+        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '\'' | '*'))
         .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
         .filter(|(_, word)| !word.is_empty())
         .collect();

@@ -169,7 +169,9 @@ fn rest_of_row(result: &ProofRows, rows: &[usize], number: &WrittenNumber) -> Op
         let mut parts = cells.iter().filter(|(column, part)| column != whole_column && *part > 0.0 && part < whole);
         let rest = |part: f64| if number.is_percent { 100.0 * (whole - part) / whole } else { whole - part };
         let scale = if number.is_percent { ShareScale::Percent } else { ShareScale::Amount };
-        let (column, part) = parts.find(|(_, part)| number.stands_for(rest(*part), scale))?;
+        // Tickets without a mark are nothing.
+        let are_alike = |part: f64| whole.fract() != 0.0 || part.fract() == 0.0;
+        let (column, part) = parts.find(|(_, part)| are_alike(*part) && number.stands_for(rest(*part), scale))?;
         Some(ProofOrigin::Expression {
             expression: match number.is_percent {
                 true => format!("100.0e0 * ({whole:?} - {part:?}) / {whole:?}"),

@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 use serde_json::Value;
 
+use super::bounds::{NumberBound, bound_before};
 use super::foreign_extremes::foreign_extreme;
 use super::names::words_of;
 use super::number_of;
@@ -104,6 +105,11 @@ pub(super) fn wrong_extreme(result: &ProofRows, place: TokenPlace<'_>) -> Option
     let clause = clause.strip_suffix(" but").unwrap_or(clause);
     let says = |word: &str| find_word(clause, word).is_some();
     if OTHERWISE.iter().any(|word| says(word)) || clause.contains("n't") || is_of_what_no_column_has(result, clause) {
+        return None;
+    }
+    // `Peak load exceeded 110 kW on Jan 16` says no most.
+    let is_bound = |token: &TextToken| bound_before(clause, token.start).is_some_and(NumberBound::is_strict);
+    if says("exceeded") && tokens_in(clause).iter().any(is_bound) {
         return None;
     }
     // `The longest wait` of `avg_wait_min`, whatever else the sentence names.

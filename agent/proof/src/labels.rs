@@ -125,7 +125,10 @@ pub(super) fn other_length(name: &str) -> Vec<String> {
     let found = IN_FULL.iter().find(|(known, _)| *known == short);
     let in_full = found.into_iter().flat_map(|(_, full)| full.iter().map(|name| (*name).to_owned()));
     let in_words = name.contains('_').then(|| name.replace('_', " "));
-    in_full.chain(in_words).collect()
+    // `Checkout` of `/api/v1/checkout`.
+    let of_path = name.strip_prefix('/').and_then(|path| path.rsplit('/').next());
+    let of_path = of_path.filter(|last| last.len() > SHORTEST_LABEL).map(str::to_owned);
+    in_full.chain(in_words).chain(of_path).collect()
 }
 
 /// Whether a text says the two ends of a label: `between Dover and Calais` of `Dover-Calais`.

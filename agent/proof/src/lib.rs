@@ -25,10 +25,13 @@ mod contradictions;
 mod counted_rows;
 mod dates;
 mod derived;
+mod derived_columns;
 mod earlier;
 mod extremes;
 mod foreign_extremes;
 mod foreign_numbers;
+mod groups;
+mod label_digits;
 mod labels;
 mod listed;
 mod majorities;
@@ -44,6 +47,7 @@ mod periods;
 mod ranks;
 mod rates;
 mod respective;
+mod row_counts;
 mod row_names;
 mod rows;
 mod scales;
@@ -58,8 +62,8 @@ mod time_lengths;
 mod tokens;
 mod unchecked;
 mod units;
+mod weekdays;
 
-use chrono::{Datelike, NaiveDate, Weekday};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -73,7 +77,7 @@ use ranks::WordedFactor;
 use rows::{ProofRows, RowMemo, TokenPlace, label_columns, share_scale};
 pub use sentences::sentence_end;
 use sentences::{clauses, code_fences};
-use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, day_of, tokens_in};
+use tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, tokens_in};
 use unchecked::unchecked_links;
 
 /// Rows of one result that are looked at.
@@ -383,7 +387,12 @@ impl Prover {
                 let offset = sentence_start + clause_start;
                 of_sentence.extend(self.links_of_clause(text, place, offset, &mut left));
             }
-            stated::prove_by_stated(sentence, text[..sentence_start].chars().count(), &mut of_sentence);
+            stated::prove_by_stated(
+                self.latest_rows(),
+                sentence,
+                text[..sentence_start].chars().count(),
+                &mut of_sentence,
+            );
             if let Some(result) = self.latest_rows() {
                 for row in comparisons::wrong_rows(result, sentence) {
                     doubt_row(result, row, (sentence, sentence_start), text, &mut of_sentence);
@@ -457,36 +466,6 @@ impl Prover {
             doubt_row(result, row, (with_apposition(result, place), offset), text, &mut links);
         }
         links
-    }
-
-    /// Returns what proves the day of a week: the date beside it, or the only day that the rows have. `None` where nobody
-    /// can say of which day it is.
-    fn weekday(&self, weekday: Weekday, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
-        let dates = tokens_in(place.sentence);
-        let mut days = dates.iter().filter_map(|one| match &one.kind {
-            TextTokenKind::Date(days) if days.len() == 1 => days.first().copied(),
-            TextTokenKind::YearDay { month, day } => self.only_day(*month, *day),
-            _ => None,
-        });
-        if let Some(day) = days.next() {
-            return (day.weekday() != weekday && days.next().is_none()).then_some(ProofOrigin::Unproven);
-        }
-        let result = self.latest_rows().filter(|result| result.rows.len() == 1)?;
-        let mut days = result.cells().filter(|(_, _, value)| day_of(value).is_some());
-        let (Some((row, column, value)), None) = (days.next(), days.next()) else { return None };
-        Some(match token.equals(value, ShareScale::Unknown) {
-            true => result.cell_origin(row, column, value),
-            false => ProofOrigin::Unproven,
-        })
-    }
-
-    /// Returns the day of the rows that is this day of a year, where there is one of only one year.
-    fn only_day(&self, month: u32, day: u32) -> Option<NaiveDate> {
-        let cells = self.results.iter().flat_map(|result| result.cells()).filter_map(|(_, _, value)| day_of(value));
-        let mut found: Vec<NaiveDate> = cells.filter(|found| (found.month(), found.day()) == (month, day)).collect();
-        found.sort_unstable();
-        found.dedup();
-        if let [only] = found.as_slice() { Some(*only) } else { None }
     }
 
     /// Returns the latest rows: of the run, else of an earlier one.

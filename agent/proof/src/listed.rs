@@ -9,13 +9,14 @@ use super::units::unit_beside;
 /// Returns what proves a number of rows that the sentence lists behind it, or of those that are named before it.
 pub(super) fn listed_count_origin(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>) -> Option<ProofOrigin> {
     let TextTokenKind::Number(number) = &token.kind else { return None };
-    if !is_exact(number) || number.value < 2.0 || unit_beside(token, place.clause).is_some() {
+    if !is_exact(number) || number.value < 2.0 {
         return None;
     }
     let is_so = |rows: &Vec<usize>| rows.len() as f64 == number.value;
-    let rows = rows_behind(result, token, place)
-        .filter(is_so)
-        .or_else(|| rows_named_about(result, token, place).into_iter().find(is_so))?;
+    // `In three months: April, July and December` lists them, whatever else is measured in months.
+    let is_measured = unit_beside(token, place.clause).is_some();
+    let named = || rows_named_about(result, token, place).into_iter().find(is_so).filter(|_| !is_measured);
+    let rows = rows_behind(result, token, place).filter(is_so).or_else(named)?;
     let column = result.label_columns().first().copied().unwrap_or_default();
     Some(result.origin_of_count(&rows, column))
 }

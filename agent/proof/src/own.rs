@@ -11,9 +11,11 @@ use super::changed_row::changed_row_origin;
 use super::claims::{claimed_origin, out_of_origin, range_origin, score_origin};
 use super::counted_rows::{counts_what_is_bounded, group_count_origin};
 use super::derived::derived_origin;
+use super::groups::over_period_origin;
 use super::listed::listed_count_origin;
 use super::period_changes::period_change_origin;
 use super::ranks::WordedFactor;
+use super::rates::is_of_counts;
 use super::rows::{ProofRows, TokenPlace};
 use super::scales::scale_of_column;
 use super::specific::specific_origin;
@@ -33,6 +35,9 @@ impl Prover {
             return own;
         }
         if let Some(origin) = self.time_length_origin(token, place) {
+            return origin;
+        }
+        if let Some(origin) = self.beside_columns_origin(token, place) {
             return origin;
         }
         let TextTokenKind::Number(number) = &token.kind else { return own };
@@ -64,6 +69,7 @@ impl Prover {
                 .or_else(|| score_origin(result, token, place))
                 .or_else(|| range_origin(result, token, place))
                 .or_else(|| arrow_origin(result, token, place))
+                .or_else(|| over_period_origin(result, token, place))
                 .or_else(|| listed_count_origin(result, token, place));
             if let Some(origin) = standing {
                 return origin;
@@ -84,6 +90,7 @@ impl Prover {
             let called = called_column(result, token, place);
             let candidates = result.cells().filter(|(row, column, _)| {
                 may_be_of(result, *column, token)
+                    && !is_count_of_share(result, *column, token, clause)
                     && (labelled.is_empty() || labelled.contains(row))
                     && called.is_none_or(|called| called == *column)
                     && !(is_factor && result.rows.len() > 1 && !is_of_ratios(result, *column))
@@ -98,7 +105,7 @@ impl Prover {
                 }
                 false => {
                     token.equals(value, result.share_scale(*column))
-                        || token.is_loss_of(value, clause)
+                        || token.is_loss_of(value, sentence)
                         || result.is_hour(token, *column, value)
                 }
             });
@@ -274,7 +281,9 @@ impl Prover {
         results.find_map(|result| {
             let others = result.rows_but_named(place).or_else(|| result.rows_of_others(place));
             let rows = others.unwrap_or_else(|| result.named_rows(place));
-            bound_origin(result, bound, number, unit, &rows, place.statement())
+            // Of `three days went above 28 °C, and the wind blew at up to 43 km/h` the wind is another clause's.
+            let mut texts = [place.statement(), place.clause].into_iter();
+            texts.find_map(|text| bound_origin(result, bound, number, unit, &rows, text))
         })
     }
 
@@ -565,6 +574,15 @@ fn is_below_rows(sentence: &str, start: usize, end: usize) -> bool {
 fn may_be_of(result: &ProofRows, column: usize, token: &TextToken) -> bool {
     let is_share = || matches!(result.share_scale(column), ShareScale::Fraction | ShareScale::Percent);
     !is_part_in_words(token) || is_share()
+}
+
+/// Whether a token is a percentage of something, `60 % of their games`, and the column one of counts.
+fn is_count_of_share(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    const OF: [&str; 4] = ["of their ", "of its ", "of all ", "of the "];
+    let behind = clause[token.end..].trim_start_matches(['%', ' ']);
+    let is_short = result.columns.get(column).is_some_and(|name| name.len() <= "points".len());
+    let is_of = token.is_percent() && OF.iter().any(|words| behind.starts_with(words));
+    is_of && is_short && result.share_scale(column) == ShareScale::Unknown && is_of_counts(result, column)
 }
 
 /// Whether a token is a part that is said in words: `three fifths`, but not `sixty percent`.

@@ -11,9 +11,9 @@ use super::rows::{ProofRows, TokenPlace};
 use super::tokens::{ShareScale, TextToken, WrittenNumber, says};
 use super::{ProofOrigin, number_of};
 
-const OVER_YEAR: [&str; 7] =
+pub(super) const OVER_YEAR: [&str; 7] =
     ["year over year", "year on year", "yoy", "the year before", "a year earlier", "a year ago", "same quarter"];
-const OVER_PERIOD: [&str; 9] = [
+pub(super) const OVER_PERIOD: [&str; 9] = [
     "quarter over quarter",
     "quarter on quarter",
     "qoq",
@@ -89,7 +89,7 @@ fn changed_row(result: &ProofRows, token: &TextToken, place: TokenPlace<'_>, is_
 
 /// Returns the row of the period before that of a row: the latest of those before it, else the one above it where the names
 /// of all rows are months, days of the week or quarters.
-fn row_before(result: &ProofRows, row: usize) -> Option<usize> {
+pub(super) fn row_before(result: &ProofRows, row: usize) -> Option<usize> {
     if result.times().is_some() {
         let own = result.time_of(row)?;
         let earlier = (0..result.rows.len()).filter_map(|other| Some((result.time_of(other)?, other)));
@@ -119,7 +119,7 @@ fn is_quarter(value: &Value) -> bool {
 }
 
 /// Returns the row of the same month or quarter of the year before.
-fn row_of_year_before(result: &ProofRows, row: usize) -> Option<usize> {
+pub(super) fn row_of_year_before(result: &ProofRows, row: usize) -> Option<usize> {
     if result.times().is_some() {
         let own = result.time_of(row)?;
         let wanted = NaiveDate::from_ymd_opt(own.year() - 1, own.month(), own.day())?;

@@ -43,6 +43,9 @@ impl ProofRows {
     /// As [`ProofRows::labelled`], without the rows between two.
     pub(super) fn labelled_by_name(&self, text: &str) -> Vec<usize> {
         let mut found = self.called(text);
+        found.extend(self.called_by_measure(text));
+        found.sort_unstable();
+        found.dedup();
         // `More sheep than cows` of `sheep` and `cow`, and `between Q3 and Q4 2023`.
         if found.len() == 1 && tokens::says(text, &COMPARES) {
             found.extend(self.called_otherwise(text));
@@ -87,7 +90,9 @@ impl ProofRows {
         }
         let words: Vec<Vec<String>> = self.rows.iter().map(words_of).collect();
         let is_own = |row: usize, word: &String| {
-            let is_shared = words.iter().enumerate().any(|(other, list)| other != row && list.contains(word));
+            // Rows of the very same name are named together.
+            let is_other = |list: &Vec<String>| list.contains(word) && *list != words[row];
+            let is_shared = words.iter().any(is_other);
             let is_in_capitals = word.chars().all(char::is_uppercase) && word.len() > 3;
             !is_shared && (has_exact_word(text, word) || (is_in_capitals && tokens::find_word(text, word).is_some()))
         };

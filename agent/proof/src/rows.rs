@@ -82,7 +82,7 @@ impl<'t> TokenPlace<'t> {
 }
 
 /// Words that speak of what the sentence before names.
-const PRONOUNS: [&str; 9] = ["its", "their", "his", "her", "it", "they", "he", "she", "there"];
+pub(super) const PRONOUNS: [&str; 9] = ["its", "their", "his", "her", "it", "they", "he", "she", "there"];
 
 impl ProofRows {
     pub(super) fn cells(&self) -> impl Iterator<Item = (usize, usize, &Value)> {

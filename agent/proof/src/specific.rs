@@ -22,6 +22,9 @@ const PARTS_OF_YEAR: [(f64, &[&str]); 3] = [
     (52.0, &["week", "weekly", "woche", "semaine", "semana"]),
     (365.0, &["day", "daily", "tag", "jour", "día"]),
 ];
+/// Words by which a number is of one column for each of another.
+const RATES: [&str; 9] = ["per", "each", "every", "average", "averaged", "mean", "ratio", "times", "typical"];
+
 /// Returns how many times a year the period has that stands behind a number, where the sentence speaks of a year.
 fn parts_of_year(token: &TextToken, place: TokenPlace<'_>) -> Option<f64> {
     /// Words between a number and its period.
@@ -90,8 +93,10 @@ pub(super) fn specific_origin(
         true => columns.iter().map(|column| &column.total).collect(),
         false => columns.iter().filter_map(|column| column.sum.as_ref()).collect(),
     };
-    candidates.consider_rates(&totals);
-    for group in &groups {
+    // `26 are still open` is no ratio of hours and tickets.
+    let is_rate = number.is_percent || number.tolerance != 0.5 || says(place.sentence, &RATES);
+    candidates.consider_rates(if is_rate { &totals } else { &[] });
+    for group in groups.iter().filter(|_| is_rate) {
         let terms: Vec<Term> = columns.iter().filter_map(|column| of_group(column, group)).collect();
         candidates.consider_rates(&terms.iter().collect::<Vec<&Term>>());
     }

@@ -6,10 +6,11 @@
 
 use super::announced::{AnnouncedOperation, ChangeDirection};
 use super::arithmetic::is_said_as_difference;
+use super::bounds::{NumberBound, bound_before, widened};
 use super::candidates::most_candidates;
 use super::sentences::clauses;
 use super::tokens::{ShareScale, TextToken, TextTokenKind, WrittenNumber, says, tokens_in};
-use super::{CellReference, ProofLink, ProofOrigin, number_of};
+use super::{CellReference, ProofLink, ProofOrigin, ProofRows, number_of};
 
 /// The longest sentence that is looked at, in bytes.
 const LONGEST: usize = 1_000;
@@ -36,6 +37,9 @@ const FOR_EACH: [&str; 14] = [
     "moyenne",
 ];
 
+/// Words by which a percentage compares two others.
+const RELATIVE: [&str; 4] = ["relative", "relatively", "uplift", "lift"];
+
 /// A number of a sentence that is proven.
 struct StatedNumber {
     /// Where it stands in the sentence, in bytes.
@@ -52,7 +56,10 @@ impl StatedNumber {
         let (value, sql, cells) = match origin {
             ProofOrigin::Cell { cell, value, .. } => {
                 let value = number_of(value)?;
-                (value, format!("({value:?})"), vec![cell.clone()])
+                // What is spent is written without its sign.
+                let is_loss = value < 0.0 && number.value > 0.0;
+                let sql = if is_loss { format!("(-({value:?}))") } else { format!("({value:?})") };
+                (if is_loss { -value } else { value }, sql, vec![cell.clone()])
             }
             ProofOrigin::Expression { expression, value, cells } => (*value, format!("({expression})"), cells.clone()),
             ProofOrigin::RowCount { .. } | ProofOrigin::Question => {
@@ -81,7 +88,7 @@ struct StatedResult {
 
 /// Proves the numbers of a sentence that follow from two others beside them; `first` is the character of the text with which
 /// the sentence begins.
-pub(super) fn prove_by_stated(sentence: &str, first: usize, links: &mut [ProofLink]) {
+pub(super) fn prove_by_stated(result: Option<&ProofRows>, sentence: &str, first: usize, links: &mut [ProofLink]) {
     let is_doubted = |link: &ProofLink| link.origin == ProofOrigin::Unproven;
     if sentence.len() > LONGEST || !links.iter().any(is_doubted) {
         return;
@@ -102,7 +109,9 @@ pub(super) fn prove_by_stated(sentence: &str, first: usize, links: &mut [ProofLi
         // `From 219 to 224, 2.5 % more`.
         let mut announced = announced;
         announced.growth |= number.is_percent && is_said_as_difference(sentence, &token);
-        let Some(origin) = stated_origin(&number, &token, sentence, &stated, &announced) else { continue };
+        let of_two = stated_origin(&number, &token, sentence, &stated, &announced);
+        let of_all = || share_of_all(result?, &number, &token, sentence, &stated);
+        let Some(origin) = of_two.or_else(of_all) else { continue };
         stated.extend(StatedNumber::new(&token, &number, &origin));
         stated.sort_by_key(|one| one.start);
         links[index].origin = origin;
@@ -140,7 +149,10 @@ fn stated_origin(
     }
     // Points are between percentages, what else there is between amounts.
     let is_of_points = token.is_of_points(sentence) && stated.iter().any(|one| one.is_percent);
-    let operands: Vec<&StatedNumber> = stated.iter().filter(|one| one.is_percent == is_of_points).collect();
+    // `5.4 % against 4.8 %, a relative uplift of 12.5 %`.
+    let is_relative = number.is_percent && !is_of_points && says(sentence, &RELATIVE);
+    let are_percent = is_of_points || (is_relative && stated.iter().all(|one| one.is_percent));
+    let operands: Vec<&StatedNumber> = stated.iter().filter(|one| one.is_percent == are_percent).collect();
     let pairs = pairs_beside(&operands, token.start).into_iter();
     let is_total = announced.total || sentence.contains(": ");
     let sums = match number.is_percent || is_of_points {
@@ -166,6 +178,53 @@ fn stated_origin(
     Some(ProofOrigin::Expression { expression: sql.clone(), value: *value, cells: cells.clone() })
 }
 
+/// Returns the share that a number before a percentage has in the total of the column whose cells it is of: `search made 250,370.50,
+/// or 55 % of total revenue`.
+fn share_of_all(
+    result: &ProofRows,
+    number: &WrittenNumber,
+    token: &TextToken,
+    sentence: &str,
+    stated: &[StatedNumber],
+) -> Option<ProofOrigin> {
+    const MAX_ROWS: usize = 100;
+    /// How many points a share may be from its bound.
+    const NEAR_BOUND: f64 = 5.0;
+    let is_whole = result.rows.len() == result.row_count && (2..=MAX_ROWS).contains(&result.rows.len());
+    let before = stated.iter().rev().find(|one| one.end <= token.start && !one.is_percent)?;
+    let column =
+        result.columns.iter().position(|name| before.cells.first().is_some_and(|cell| cell.column == *name))?;
+    let is_of_column = before
+        .cells
+        .iter()
+        .all(|cell| result.columns.get(column) == Some(&cell.column) && cell.call_index == result.call_index);
+    let all = result.numbers(column);
+    // What is spent is a part of all that is.
+    let is_loss = before.cells.iter().all(|cell| value_at(result, cell) < 0.0);
+    let of_kind = || all.iter().filter(|(_, value)| (*value < 0.0) == is_loss);
+    let total: f64 = of_kind().map(|(_, value)| *value).sum::<f64>().abs();
+    let share = 100.0 * before.value.abs() / total;
+    let behind = sentence.get(token.end..).unwrap_or_default().trim_start_matches(['%', ' ', '*']);
+    let is_said = behind.starts_with("of ") || most_candidates(number) >= 2.0;
+    let is_so = number.is_percent && is_whole && is_of_column && is_said && total > 0.0;
+    let near = share - number.value;
+    let fits = match bound_before(sentence, token.start) {
+        Some(NumberBound::Above | NumberBound::AtLeast) => (0.0..NEAR_BOUND).contains(&near),
+        Some(NumberBound::Below | NumberBound::AtMost) => (-NEAR_BOUND..=0.0).contains(&near),
+        _ => widened(number.rounded(), sentence, token.start).stands_for(share, ShareScale::Percent),
+    };
+    (is_so && share < 100.0 && fits).then(|| ProofOrigin::Expression {
+        expression: format!("100.0e0 * {} / {total:?}", before.sql),
+        value: share,
+        cells: of_kind().map(|(row, _)| result.cell(*row, column)).collect(),
+    })
+}
+
+fn value_at(result: &ProofRows, cell: &CellReference) -> f64 {
+    let column = result.columns.iter().position(|name| *name == cell.column);
+    column.and_then(|column| number_of(result.rows.get(cell.row)?.get(column)?)).unwrap_or_default()
+}
+
 fn scale_of_number(number: &WrittenNumber) -> ShareScale {
     if number.is_percent { ShareScale::Percent } else { ShareScale::Amount }
 }
@@ -177,6 +236,10 @@ fn pairs_beside<'s>(stated: &[&'s StatedNumber], at: usize) -> Vec<(&'s StatedNu
     let mut pairs = Vec::new();
     if let [.., left, right] = before.as_slice() {
         pairs.push((*left, *right));
+    }
+    // `From 444 to 462, an increase of 18 (4.1 %)`.
+    if let [.., first, second, third] = before.as_slice() {
+        pairs.extend([(*first, *second), (*first, *third)]);
     }
     if let [left, right, ..] = behind.as_slice() {
         pairs.push((*left, *right));

@@ -211,6 +211,14 @@ impl MeasureUnit {
 /// Whether a number has a unit beside it, and a column that is called by another unit of the same: 42.6 hours are no cell of
 /// `mean_minutes`, and 39.1 °F none of `temp_c`.
 pub(super) fn is_in_other_unit(result: &ProofRows, column: usize, token: &TextToken, clause: &str) -> bool {
+    // Of `mean_temp` and `rain_mm` the millimetres are those of the rain.
+    let of_number = unit_behind(token, clause).filter(|unit| !unit.is_of_time() && !unit.is_money());
+    if let Some(unit) = of_number.filter(|_| result.rows.len() > 1 && unit_at(result, column).is_none()) {
+        let has_unit = |other: usize| unit_at(result, other) == Some(unit);
+        if (0..result.columns.len()).any(has_unit) {
+            return true;
+        }
+    }
     let units = unit_beside(token, clause).zip(unit_at(result, column));
     let of_column = result.columns.get(column).and_then(|name| currency_of(name));
     let is_in_other_currency =
