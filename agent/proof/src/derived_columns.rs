@@ -200,9 +200,10 @@ fn derived_columns(
         let is_only = shares.len() == 1;
         found.extend(shares.into_iter().map(|share| DerivedColumn { is_said: is_only && bounds_percent, ..share }));
     }
-    // A percentage is one of what amounts are worth only where the sentence speaks of that.
+    // A percentage is one of what amounts are worth only where the sentence speaks of that; a bound says too little to prove one.
+    let is_bound = bound_before(place.sentence, place.offset + token.start).is_some();
     let products = of_pairs(measured, |rate, amount| product_of(result, rate, amount, place)).into_iter();
-    found.extend(products.filter(|product| product.is_said || !number.is_percent));
+    found.extend(products.filter(|product| !is_bound && (product.is_said || !number.is_percent)));
     if !number.is_percent {
         found.extend(of_pairs(measured, |whole, part| rest_of(result, whole, part, place)));
         let is_per_hundred = place.clause.contains("/100") || place.clause.contains("per 100");

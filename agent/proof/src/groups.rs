@@ -193,6 +193,8 @@ fn of_groups(
         named = result.named_rows(place);
     }
     let mut candidates = Candidates::new(result, number, place, false, &[]);
+    // `19.7 degrees warmer than in January` is no sum with the 4.2 below zero.
+    let is_of_pair = candidates.are_percents_only && !number.is_percent;
     candidates.are_percents_only = false;
     // Other rules have tried theirs.
     candidates.most /= 2.0;
@@ -216,7 +218,7 @@ fn of_groups(
         }
     }
     let may_be_share = !number.is_percent || says(place.sentence, &WHOLES);
-    for group in groups.iter().filter(|_| may_be_share) {
+    for group in groups.iter().filter(|group| may_be_share && !(is_of_pair && group.len() == 2)) {
         for column in &columns {
             if let Some(term) = term_of(column, group) {
                 candidates.consider_group(&term, column);
