@@ -211,8 +211,12 @@ impl ChangedTable {
     /// Returns a value as one of a column's type: beside values of other clauses it would become what all of them have in
     /// common, such as a double beside a number that a double cannot hold, or a structure of dates beside one of texts.
     pub(super) fn as_column(&self, index: usize, value: Expr) -> Expr {
-        let cast = self.described.get(index).and_then(|column| cast_to(&column.data_type));
-        match cast {
+        let column = self.described.get(index);
+        if column.is_some_and(|column| has_no_field_of(&column.data_type, &value)) {
+            // It is refused where it is assigned.
+            return value;
+        }
+        match column.and_then(|column| cast_to(&column.data_type)) {
             Some(Expr::Cast { kind, expr: _, data_type, array, format }) => {
                 Expr::Cast { kind, expr: Box::new(value), data_type, array, format }
             }
@@ -281,6 +285,13 @@ impl ChangedTable {
         let index = spelled.first().and_then(|spelled| self.columns.iter().position(|column| column == spelled));
         index.ok_or_else(|| EngineError::Internal(format!("column `{name}` vanished")))
     }
+}
+
+/// Whether a value is a structure, written out, of which a column of structures has no field.
+fn has_no_field_of(data_type: &DataType, value: &Expr) -> bool {
+    let (DataType::Struct(fields), Expr::Dictionary(written)) = (data_type, value) else { return false };
+    let is_field = |name: &Ident| fields.iter().any(|field| same_name(field.name(), &name.value));
+    !written.iter().any(|part| is_field(&part.key))
 }
 
 /// `SET (a, b) = (1, 2)` is `SET a = 1, b = 2`; a query of one row gives all values of `SET (a, b) = (SELECT x, y ...)`.

@@ -225,12 +225,15 @@ impl FileScan {
     }
 }
 
-/// Whether the files have no more rows than a batch: they are read one after the other, so that a small table shows its rows as they
+/// The most files that are read one after the other.
+const MOST_IN_ORDER: usize = 64;
+
+/// Whether some files have no more rows than a batch: they are read one after the other, so that a small table shows its rows as they
 /// were written.
 fn is_few(files: &[PartitionedFile], batch_rows: usize) -> bool {
     let rows = |file: &PartitionedFile| file.statistics.as_ref()?.num_rows.get_value().copied();
     let all = files.iter().map(rows).try_fold(0_usize, |all, rows| Some(all.saturating_add(rows?)));
-    all.is_some_and(|all| all <= batch_rows)
+    files.len() <= MOST_IN_ORDER && all.is_some_and(|all| all <= batch_rows)
 }
 
 /// Returns the merged statistics of containers; unknown as soon as one of them is.

@@ -10,6 +10,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{Accumulator, AggregateUDF};
 
 use super::accumulator::OwnedAccumulatorArgs;
+use crate::limits::QueryUsage;
+
+/// What a window takes without asking.
+const ADMITTED_BYTES: usize = 1 << 20;
 
 /// An accumulator that only adds.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub(super) struct MovingTotal {
     /// The values of the newer rows, in order.
     newer: Vec<Option<f64>>,
     of_newer: PartTotal,
+    /// The bytes that the query was asked for.
+    admitted: usize,
 }
 
 /// The sum of some values, and how many they are.
@@ -57,17 +63,28 @@ impl MovingTotal {
             older: Vec::new(),
             newer: Vec::new(),
             of_newer: PartTotal::default(),
+            admitted: ADMITTED_BYTES,
         })
     }
 
     /// Makes older rows of the newer ones.
-    fn age(&mut self) {
+    fn age(&mut self) -> Result<()> {
         let mut from_here = PartTotal::default();
-        while let Some(value) = self.newer.pop() {
+        for value in std::mem::take(&mut self.newer).into_iter().rev() {
             from_here = from_here.plus(value);
             self.older.push(from_here);
         }
         self.of_newer = PartTotal::default();
+        self.admit()
+    }
+
+    /// Asks the query for what a long window takes. Errors: `memory_exceeded`.
+    fn admit(&mut self) -> Result<()> {
+        if self.size() > self.admitted {
+            self.admitted = 2 * self.size();
+            QueryUsage::admit_current(self.admitted)?;
+        }
+        Ok(())
     }
 }
 
@@ -79,13 +96,13 @@ impl Accumulator for MovingTotal {
             self.of_newer = self.of_newer.plus(value);
             self.newer.push(value);
         }
-        Ok(())
+        self.admit()
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for _ in 0..values.first().map_or(0, |column| column.len()) {
             if self.older.is_empty() {
-                self.age();
+                self.age()?;
             }
             self.older.pop();
         }
@@ -106,7 +123,10 @@ impl Accumulator for MovingTotal {
             (count, true) => Some(sum / count as f64),
             (_, false) => Some(sum),
         };
-        ScalarValue::Float64(value).cast_to(&self.returned)
+        match self.returned {
+            DataType::Float64 => Ok(ScalarValue::Float64(value)),
+            _ => ScalarValue::Float64(value).cast_to(&self.returned),
+        }
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

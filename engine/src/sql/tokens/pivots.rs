@@ -3,7 +3,6 @@
 //! `t PIVOT (aggregates FOR a IN (...) b IN (...) GROUP BY c)`: the parser knows one column, and no groups. What is behind its
 //! values goes among them, behind calls that say what it is.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 use super::brackets::{Item, call, joined, parenthesized, token, word};
@@ -28,13 +27,11 @@ pub(super) fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
         let (column, values) = with_values(column);
         arguments.push(call(marks::PIVOT_ON, vec![column.to_vec()], span));
         if let Some(values) = values {
-            let is_query = values.first().is_some_and(|first| first.is_any(&["select", "with"]));
-            let values = match is_query {
-                true => values.to_vec(),
-                false => {
-                    let listed = listed_rows(values, span).unwrap_or_else(|| with_marked_names(values));
-                    joined([vec![word("SELECT", span)], listed])
-                }
+            let is_query = values.first().is_some_and(|first| first.is_any(&["select", "with", "values"]));
+            let values = match (listed_rows(values, span), is_query) {
+                (Some(listed), _) => joined([vec![word("SELECT", span)], listed]),
+                (None, true) => values.to_vec(),
+                (None, false) => joined([vec![word("SELECT", span)], with_marked_names(values)]),
             };
             arguments.push(vec![parenthesized(values, span)]);
         }
@@ -77,7 +74,7 @@ fn with_values(on: &[Item]) -> (&[Item], Option<&[Item]>) {
 }
 
 /// Returns the values of `VALUES ('a'), ('b')` as a list, each once and without nulls, of which a query makes no columns; `None`
-/// where it is something else.
+/// where it has more than numbers and texts, or is something else.
 fn listed_rows(values: &[Item], span: Span) -> Option<Vec<Item>> {
     let (keyword, rows) = values.split_first()?;
     if !keyword.is("values") {
@@ -87,16 +84,14 @@ fn listed_rows(values: &[Item], span: Span) -> Option<Vec<Item>> {
     for row in rows.split(|item| item.is_token(&Token::Comma)) {
         let [row] = row else { return None };
         let value = row.parentheses()?.items.as_slice();
-        if value.is_empty() || value.iter().any(|item| item.is_token(&Token::Comma)) {
+        let [one @ Item::Token(TokenWithSpan { token, .. })] = value else { return None };
+        if one.is("null") {
+            continue;
+        }
+        if !matches!(token, Token::SingleQuotedString(_) | Token::Number(..)) {
             return None;
         }
-        let is_again = match value {
-            [one @ Item::Token(TokenWithSpan { token, .. })] => {
-                one.is("null") || listed.iter().any(|other| matches!(other, [other] if other.is_token(token)))
-            }
-            _ => false,
-        };
-        if !is_again {
+        if !listed.iter().any(|other| matches!(other, [other] if other.is_token(token))) {
             listed.push(value);
         }
     }
@@ -117,12 +112,22 @@ fn with_marked_names(items: &[Item]) -> Vec<Item> {
         }
         let [.., before] = items.get(start..at).unwrap_or_default() else { continue };
         let is_value = matches!(before, Item::Group(_)) || (at == start + 1 && is_literal(before));
-        let is_name = (is_value || before.is("as")) && items.get(at + 1).is_none_or(is_comma);
-        if let (true, Some(Item::Token(TokenWithSpan { token: Token::Word(name), .. }))) = (is_name, marked.get_mut(at))
-        {
-            name.value.insert_str(0, marks::PIVOT_NAME);
-            name.quote_style = Some('"');
-            name.keyword = Keyword::NoKeyword;
+        let is_last = items.get(at + 1).is_none_or(is_comma);
+        // What is in quotes behind an operand is a name; other words there may be keywords.
+        let is_quoted = matches!(
+            item,
+            Item::Token(TokenWithSpan { token: Token::Word(name), .. }) if name.quote_style.is_some()
+        );
+        let ends_operand = is_value || is_literal(before) || before.word().is_some();
+        let is_keyword = item.is_any(&["end", "isnull", "notnull"]);
+        let is_name = is_last && (before.is("as") || (is_value && !is_keyword) || (is_quoted && ends_operand));
+        let name = match item {
+            Item::Token(TokenWithSpan { token: Token::Word(name), .. }) => &name.value,
+            Item::Token(TokenWithSpan { token: Token::SingleQuotedString(name), .. }) if before.is("as") => name,
+            _ => continue,
+        };
+        if let (true, Some(Item::Token(marked))) = (is_name, marked.get_mut(at)) {
+            marked.token = Token::make_word(&format!("{}{name}", marks::PIVOT_NAME), Some('"'));
         }
     }
     marked
