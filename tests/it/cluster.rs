@@ -309,12 +309,13 @@ async fn external_files_are_shared_out() {
     let folder = TempDir::new().unwrap();
     let files = folder.path().join("numbers");
     std::fs::create_dir(&files).unwrap();
+    // So many rows that they are not read in one stream.
     for part in 0..3 {
         let path = files.join(format!("{part}.parquet"));
         let made = format!(
             "COPY (SELECT i, i % 10 AS k, 'text ' || i AS t FROM generate_series({}, {}) s(i)) TO '{}'",
-            part * 1_000 + 1,
-            (part + 1) * 1_000,
+            part * 4_000 + 1,
+            (part + 1) * 4_000,
             path.display()
         );
         ask(&cluster.http, &cluster.alone.url, json!({ "sql": made }), None).await.unwrap();
