@@ -30,7 +30,10 @@ pub(super) fn row_count_origin(result: &ProofRows, token: &TextToken, place: Tok
     let counted = |(column, rows): (usize, Vec<usize>)| is_count(&rows).then(|| result.origin_of_count(&rows, column));
     let behind = place.clause.get(token.end..).unwrap_or_default();
     let is_of_noun = behind.trim_start().starts_with(char::is_alphabetic);
-    if number.value < 2.0 || !is_of_noun {
+    // `Jobs had 2 errors` is of its row, not of the rows that have some.
+    let named = result.labelled(place.clause).len();
+    let is_of_rows = named == 0 || named as f64 == number.value;
+    if number.value < 2.0 || !is_of_noun || !is_of_rows {
         return None;
     }
     rows_with_value(result)
